@@ -59,7 +59,7 @@ static int report(const struct plan *plan)
     return EXIT_INCOMPLETE;
 }
 
-static int run(const struct options *options)
+static int run(const struct predict_options *options)
 {
     static struct plan plan;
     struct err err = {0};
@@ -72,7 +72,7 @@ static int run(const struct options *options)
 
 int main(int argc, char **argv)
 {
-    static struct options options;
+    static struct predict_options options;
     struct strbuf text = {0};
     struct err err = {0};
     int rc;
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
         rc = trace_command(argc - 2, argv + 2, &text, &err);
         return rc ? failed(rc, &err) : write_out(&text, NULL);
     }
-    rc = options_read(&options, argc - 1, argv + 1, &err);
+    rc = predict_options_read(&options, argc - 1, argv + 1, &err);
     if (rc)
         return failed(rc, &err);
     if (options.quiet)
@@ -96,6 +96,6 @@ int main(int argc, char **argv)
         strbuf_printf(&text, "gpumemtopo-predict %s\ninventory: schema %d\n", GPUMEMTOPO_VERSION,
                       INVENTORY_SCHEMA);
     else
-        options_help(&text);
+        predict_options_help(options.help, &text);
     return write_out(&text, NULL);
 }

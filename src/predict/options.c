@@ -1,4 +1,4 @@
-/* Reads the flags of gpumemtopo-predict from a table. */
+/* The command line of gpumemtopo-predict. */
 #include "predict/options.h"
 
 #include <errno.h>
@@ -9,152 +9,172 @@
 #include "base/mem.h"
 #include "base/out_file.h"
 
-enum kind { FLAG, TEXT, LIST };
-
-static const struct flag {
-    const char *name;
-    char letter;
-    const char *argument, *help;
-    enum kind kind;
-    size_t offset;
-} flags[] = {
-    {"--inventory", 'i', "FILE", "GPUs, as gpumemtopo-survey wrote them; may be repeated", LIST,
-     offsetof(struct options, inventories)},
-    {"--model", 'm', "ID", "only this model; may be repeated", LIST,
-     offsetof(struct options, models)},
-    {"--what-if", 0, "CHANGE", "KEY=VALUE[,VALUE...][+KEY=...]: also with other figures", LIST,
-     offsetof(struct options, what_if_texts)},
-    {"--size", 0, "N", "size of the kernels, instead of each one's own", TEXT,
-     offsetof(struct options, size_text)},
-    {"--block", 0, "SHAPE", "threads of a block, such as 32x8", TEXT,
-     offsetof(struct options, block_text)},
-    {"--registers", 0, "N", "registers of a thread (default: no limit)", TEXT,
-     offsetof(struct options, registers_text)},
-    {"--mapping", 0, "WORD", "blocks to SMs: free, rr, part1, part2, random", TEXT,
-     offsetof(struct options, mapping_text)},
-    {"--scheduler", 0, "WORD", "of warps: rr or gto", TEXT,
-     offsetof(struct options, scheduler_text)},
-    {"--writes", 0, "WORD", "stores in L1: through, won, rwon, off", TEXT,
-     offsetof(struct options, writes_text)},
-    {"--mshrs", 0, "N[,N]", "miss registers of L1, and of each L2 partition", TEXT,
-     offsetof(struct options, mshrs_text)},
-    {"--l2-banks", 0, "PxB", "partitions of L2, banks of each (default 4x2)", TEXT,
-     offsetof(struct options, l2_banks_text)},
-    {"--latency", 0, "STEPS", "of a miss: K1 or K1,K2 (default 2,0.25)", TEXT,
-     offsetof(struct options, latency_text)},
-    {"--reuse", 0, NULL, "also hits for all sizes of L1 and L2, reuse distances", FLAG,
-     offsetof(struct options, reuse)},
-    {"--format", 'f', "WORD", "table (default), yaml, json or html", TEXT,
-     offsetof(struct options, format_text)},
-    {"--output", 'o', "FILE", "write to this file instead of stdout", TEXT,
-     offsetof(struct options, output)},
-    {"--jobs", 'j', "N", "predictions that run at the same time (default 1)", TEXT,
-     offsetof(struct options, jobs_text)},
-    {"--quiet", 0, NULL, NULL, FLAG, offsetof(struct options, quiet)},
-    {"--list-kernels", 0, NULL, "no progress and warnings; print the kernels and stop", FLAG,
-     offsetof(struct options, list_kernels)},
-    {"--version", 0, NULL, NULL, FLAG, offsetof(struct options, version)},
-    {"--help", 'h', NULL, "print the version, or this, and stop", FLAG,
-     offsetof(struct options, help)},
+static const struct option predict_rows[] = {
+    {.heading = "What to predict for",
+     .name = "--inventory",
+     .letter = 'i',
+     .argument = "FILE",
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct predict_options, inventories),
+     .help = "GPUs, as the survey wrote them; may be repeated",
+     .more = "The inventory with the GPU models. The flag may be repeated, to compare GPUs of "
+             "several inventories."},
+    {.name = "--model",
+     .letter = 'm',
+     .argument = "ID",
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct predict_options, models),
+     .completes = "none",
+     .help = "only this model; may be repeated",
+     .more = "Predict for this model only. The flag may be repeated. The default is every model of "
+             "the inventory."},
+    {.name = "--what-if",
+     .argument = "CHANGE",
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct predict_options, what_if_texts),
+     .words = {"l1_data.size=", "l1_data.line=", "l1_data.ways=", "l1_data.policy=",
+               "l1_data.carveout=", "l2.size="},
+     .help = "also with KEY=VALUE[,VALUE...][+KEY=...]",
+     .more = "KEY=VALUE[,VALUE...][+KEY=...]: predict also for a GPU that differs in this figure, "
+             "once for each value. Figures that are joined by + change together, in all "
+             "combinations of their values. The flag may be repeated; the changes of several flags "
+             "are not combined. A change that makes no sense is refused before anything is run, "
+             "with the figure that it contradicts. Keys are `l1_data.size`, `l1_data.line`, "
+             "`l1_data.fetch`, `l1_data.ways`, `l1_data.sets`, `l1_data.per_sm`, `l1_data.policy`, "
+             "`l1_data.index`, `l1_data.carveout` (the shared memory of an SM, taken from the "
+             "storage that it shares with L1), the same of `l2` (without sets, per_sm and "
+             "carveout), `l2.parts` (1 or 2), `sm.groups` (of SMs with a common way to L2), `sms`, "
+             "`threads_per_sm`, `blocks_per_sm`, `shared_per_sm_bytes`, `registers_per_sm`, and the"
+             " bandwidths and latencies (GB/s, ns) by the names of the inventory. Policies are lru,"
+             " fifo, random, lfu, tree, biased and early; indices are modulo, hashed, xor, prime "
+             "and smod (modulo of the line number without its lowest bit; smod2 to smod16: without "
+             "so many bits). Sizes may have a unit: 128K. Ways of 0 mean fully associative."},
+    {.heading = "How kernels run",
+     .name = "--size",
+     .argument = "N",
+     .kind = OPTION_WHOLE,
+     .offset = offsetof(struct predict_options, size),
+     .min = 2,
+     .max = 1 << 24,
+     .help = "size of the kernels, instead of their own",
+     .more = "The size N of all kernels, instead of the one in the list of kernels."},
+    {.name = "--block",
+     .argument = "SHAPE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct predict_options, block_text),
+     .completes = "none",
+     .help = "threads of a block, such as 32x8",
+     .more = "Threads of a block, such as 256 or 32x8."},
+    {.name = "--registers",
+     .argument = "N",
+     .kind = OPTION_WHOLE,
+     .offset = offsetof(struct predict_options, registers),
+     .min = 1,
+     .max = 255,
+     .help = "registers of a thread (default: no limit)",
+     .more = "Registers of a thread; they limit the blocks in flight."},
+    {.name = "--mapping",
+     .argument = "WORD",
+     .kind = OPTION_WORD,
+     .offset = offsetof(struct predict_options, mapping),
+     .words = {"free", "rr", "part1", "part2", "random"},
+     .help = "blocks to SMs: free, rr, part1, part2, random",
+     .more = "How blocks are dealt to SMs: `free` (the default: the SM that has room first), `rr` "
+             "(in turn), `part1`, `part2` (runs of four or eight blocks, in turn), `random` "
+             "(shuffled, then in turn)."},
+    {.name = "--scheduler",
+     .argument = "WORD",
+     .kind = OPTION_WORD,
+     .offset = offsetof(struct predict_options, scheduler),
+     .words = {"rr", "gto"},
+     .help = "of warps: rr (default) or gto",
+     .more = "Which warp issues next: `rr` (the default: in turn) or `gto` (the same until it "
+             "waits, then the oldest)."},
+    {.name = "--writes",
+     .argument = "WORD",
+     .kind = OPTION_WORD,
+     .offset = offsetof(struct predict_options, writes),
+     .words = {"through", "won", "rwon", "off"},
+     .help = "stores in L1: through (default), won, rwon, off",
+     .more = "What L1 does with stores. `through` (the default, as since Volta): they go to L2 and "
+             "leave L1's copy valid. `won`: they go to L2 and evict L1's copy. `rwon`: loads and "
+             "stores bypass L1. `off`: L1 takes stores like loads."},
+    {.name = "--mshrs",
+     .argument = "N[,N]",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct predict_options, mshrs_text),
+     .completes = "none",
+     .help = "miss registers of L1, and of each L2 partition",
+     .more = "Serve the loads of an SM step by step, through two ports and N miss registers. With a"
+             " second number, L2 is served so, too: each of its partitions has so many miss "
+             "registers."},
+    {.name = "--l2-banks",
+     .argument = "PxB",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct predict_options, l2_banks_text),
+     .completes = "none",
+     .help = "partitions of L2, banks of each (default 4x2)",
+     .more = "Partitions of L2, and banks of each, with a port per bank, for `--mshrs N,N`. The "
+             "default is 4x2."},
+    {.name = "--latency",
+     .argument = "STEPS",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct predict_options, latency_text),
+     .completes = "none",
+     .help = "of a miss: K1 or K1,K2 (default 2,0.25)",
+     .more = "How many steps a miss takes with `--mshrs`: K1, or K1,K2 for K1 + K2 x busy "
+             "registers. The default is 2,0.25."},
+    {.heading = "Output",
+     .name = "--reuse",
+     .offset = offsetof(struct predict_options, reuse),
+     .help = "also hits of all cache sizes, reuse distances",
+     .more = "Also find the reuse distances of each L1 and of L2: their histogram, and the share of"
+             " hits that a fully associative LRU cache of any size would have (yaml and json; the "
+             "page has them, too). Only with `--writes through`: stores that fill or empty L1 are "
+             "not part of them. Distances are counted up to 16384 lines of L1 and 1048576 lines of "
+             "L2, or twice the cache's own if that is more."},
+    {.name = "--format",
+     .letter = 'f',
+     .argument = "WORD",
+     .kind = OPTION_WORD,
+     .offset = offsetof(struct predict_options, format),
+     .words = {"table", "yaml", "json", "html"},
+     .help = "table (default), yaml, json or html",
+     .more = "`table` (the default), `yaml`, `json` or `html`: a page of its own, without scripts, "
+             "with the models side by side, the changes of `--what-if` with their differences, hits"
+             " by cache size, reuse distances, and what was assumed."},
+    {.name = "--output",
+     .letter = 'o',
+     .argument = "FILE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct predict_options, output),
+     .help = "write to this file instead of stdout",
+     .more = "The output file; the default is the standard output."},
+    {.name = "--jobs",
+     .letter = 'j',
+     .argument = "N",
+     .kind = OPTION_WHOLE,
+     .offset = offsetof(struct predict_options, jobs),
+     .min = 1,
+     .max = PREDICT_JOBS_MAX,
+     .help = "predictions that run at the same time (default 1)",
+     .more = "How many predictions run at the same time, each in a thread (default 1). The results "
+             "do not depend on it."},
+    {.name = "--quiet",
+     .offset = offsetof(struct predict_options, quiet),
+     .help = "neither progress nor warnings",
+     .more = "Print neither warnings nor, on a terminal, progress."},
+    {.name = "--list-kernels",
+     .offset = offsetof(struct predict_options, list_kernels),
+     .help = "print the kernels and stop",
+     .more = "Print the name, the size and a line about each kernel, and stop."},
+    {.name = "--version",
+     .offset = offsetof(struct predict_options, version),
+     .help = "print the version and stop"},
 };
 
-static const struct flag *find_flag(const char *word, size_t length)
-{
-    bool is_letter = word[1] != '-';
-    for (size_t i = 0; i < COUNT_OF(flags); i++) {
-        bool named = strlen(flags[i].name) == length && strncmp(flags[i].name, word, length) == 0;
-        if (is_letter ? flags[i].letter && word[1] == flags[i].letter : named)
-            return &flags[i];
-    }
-    return NULL;
-}
-
-static int unknown_flag(const char *word, struct err *err)
-{
-    const char *names[COUNT_OF(flags)];
-    for (size_t i = 0; i < COUNT_OF(flags); i++)
-        names[i] = flags[i].name;
-    const char *near = str_nearest(word, names, COUNT_OF(flags));
-    return near ? err_set(err, -EINVAL, "there is no flag %.60s; did you mean %s?", word, near)
-                : err_set(err, -EINVAL, "there is no flag %.60s; --help lists them", word);
-}
-
-static int add(struct options_list *list, const char *what, const char *item, struct err *err)
-{
-    if (list->count == OPTIONS_LIST_MAX)
-        return err_set(err, -EINVAL, "more than %d times %s", OPTIONS_LIST_MAX, what);
-    list->items[list->count++] = item;
-    return 0;
-}
-
-/* The flag at arguments[*at]; its value follows after '=', directly after a letter, or in the next
- * argument. */
-static int take_flag(struct options *options, int count, char **arguments, int *at, struct err *err)
-{
-    const char *word = arguments[*at];
-    size_t length = strcspn(word, "=");
-    const struct flag *flag = find_flag(word, length);
-    if (!flag)
-        return unknown_flag(word, err);
-    const char *value = word[1] != '-' ? word + 2 : word[length] ? word + length + 1 : NULL;
-    void *field = (char *)options + flag->offset;
-    if (flag->kind == FLAG) {
-        *(bool *)field = true;
-        return value && *value ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
-    }
-    if (!value || (word[1] != '-' && !*value))
-        value = ++*at < count ? arguments[*at] : "";
-    if (!*value)
-        return err_set(err, -EINVAL, "%s needs a value: %s", flag->name, flag->argument);
-    if (flag->kind == LIST)
-        return add(field, flag->name, value, err);
-    if (*(const char **)field)
-        return err_set(err, -EINVAL, "%s is given twice; it takes %s", flag->name, flag->argument);
-    *(const char **)field = value;
-    return 0;
-}
-
-/* The number of a word; the first one if none is given. */
-static int read_word(const char *flag, const char *text, const char *const *words, size_t count,
-                     int *out_value, struct err *err)
-{
-    struct strbuf list = {0};
-    for (size_t i = 0; i < count; i++) {
-        if (!text || strcmp(text, words[i]) == 0) {
-            *out_value = (int)i;
-            strbuf_fini(&list);
-            return 0;
-        }
-        strbuf_printf(&list, "%s%s", i ? ", " : "", words[i]);
-    }
-    int rc = err_set(err, -EINVAL, "%s is one of %s, not \"%.40s\"", flag,
-                     list.data ? list.data : "", text);
-    strbuf_fini(&list);
-    return rc;
-}
-
-static int read_words(struct options *options, struct err *err)
-{
-    static const char *const formats[] = {"table", "yaml", "json", "html"};
-    static const char *const mappings[] = {"free", "rr", "part1", "part2", "random"};
-    static const char *const schedulers[] = {"rr", "gto"};
-    static const char *const writes[] = {"through", "won", "rwon", "off"};
-    int format = 0, mapping = 0, scheduler = 0, write = 0;
-    int rc = read_word("--format", options->format_text, formats, COUNT_OF(formats), &format, err);
-    rc = rc ? rc
-            : read_word("--mapping", options->mapping_text, mappings, COUNT_OF(mappings), &mapping,
-                        err);
-    rc = rc ? rc
-            : read_word("--scheduler", options->scheduler_text, schedulers, COUNT_OF(schedulers),
-                        &scheduler, err);
-    rc = rc ? rc
-            : read_word("--writes", options->writes_text, writes, COUNT_OF(writes), &write, err);
-    options->format = (enum prediction_format)format;
-    options->mapping = (enum block_mapping)mapping;
-    options->scheduler = (enum sm_scheduler)scheduler;
-    options->writes = (enum model_writes)write;
-    return rc;
-}
+static const struct option_set predict_set = {
+    .program = "gpumemtopo-predict", .options = predict_rows, .count = COUNT_OF(predict_rows)};
 
 static int read_number(const char *flag, const char *text, uint64_t min, uint64_t max,
                        uint64_t *out_value, struct err *err)
@@ -165,14 +185,14 @@ static int read_number(const char *flag, const char *text, uint64_t min, uint64_
     return 0;
 }
 
-static int read_block(struct options *options, struct err *err)
+static int read_block(struct predict_options *options, struct err *err)
 {
     const char *text = options->block_text, *x = text ? strchr(text, 'x') : NULL;
     uint64_t wide = 0, high = 1;
     if (!text)
         return 0;
     char *first = x ? str_copy_n(text, (size_t)(x - text)) : str_copy(text);
-    bool good = first && !str_parse_u64(first, &wide) && (!x || !str_parse_u64(x + 1, &high));
+    bool good = !str_parse_u64(first, &wide) && (!x || !str_parse_u64(x + 1, &high));
     free(first);
     if (!good || !wide || !high || wide > 1024 || high > 1024)
         return err_set(err, -EINVAL, "--block is a shape such as 256 or 32x8, not \"%.40s\"", text);
@@ -181,39 +201,37 @@ static int read_block(struct options *options, struct err *err)
     return 0;
 }
 
-static int read_mshrs(struct options *options, struct err *err)
+static int read_mshrs(struct predict_options *options, struct err *err)
 {
     const char *text = options->mshrs_text, *comma = text ? strchr(text, ',') : NULL;
     if (!comma)
         return read_number("--mshrs", text, 1, PARALLEL_MSHRS_MAX, &options->mshrs, err);
     char *first = str_copy_n(text, (size_t)(comma - text));
-    if (!first)
-        return err_no_memory(err);
     int rc = read_number("--mshrs", first, 1, PARALLEL_MSHRS_MAX, &options->mshrs, err);
     free(first);
     return rc ? rc
               : read_number("--mshrs", comma + 1, 1, PARALLEL_MSHRS_MAX, &options->l2_mshrs, err);
 }
 
-static int read_l2_banks(struct options *options, struct err *err)
+static int read_l2_banks(struct predict_options *options, struct err *err)
 {
     const char *text = options->l2_banks_text ? options->l2_banks_text : "4x2"; /* as in [K] */
     const char *x = strchr(text, 'x');
     uint64_t partitions = 0, banks = 0;
     char *first = x ? str_copy_n(text, (size_t)(x - text)) : NULL;
-    bool good = first && !str_parse_u64(first, &partitions) && !str_parse_u64(x + 1, &banks);
+    bool good = !str_parse_u64(first, &partitions) && !str_parse_u64(x + 1, &banks);
     free(first);
-    if (!good || !partitions || partitions > OPTIONS_L2_PARTITIONS_MAX || !banks ||
+    if (!good || !partitions || partitions > PREDICT_L2_PARTITIONS_MAX || !banks ||
         banks > PARALLEL_BANKS_MAX)
         return err_set(err, -EINVAL,
                        "--l2-banks is partitions x banks such as 4x2, at most %dx%d, not \"%.40s\"",
-                       OPTIONS_L2_PARTITIONS_MAX, PARALLEL_BANKS_MAX, text);
+                       PREDICT_L2_PARTITIONS_MAX, PARALLEL_BANKS_MAX, text);
     options->l2_partitions = (uint32_t)partitions;
     options->l2_banks = (uint32_t)banks;
     return 0;
 }
 
-static int read_latency(struct options *options, struct err *err)
+static int read_latency(struct predict_options *options, struct err *err)
 {
     const char *text = options->latency_text, *comma = text ? strchr(text, ',') : NULL;
     options->k1 = 2; /* the seed's model A2 */
@@ -231,7 +249,7 @@ static int read_latency(struct options *options, struct err *err)
     return 0;
 }
 
-static int read_what_if(struct options *options, const char *text, struct err *err)
+static int read_what_if(struct predict_options *options, const char *text, struct err *err)
 {
     size_t first = options->what_ifs.count;
     const char *near = NULL;
@@ -247,17 +265,10 @@ static int read_what_if(struct options *options, const char *text, struct err *e
     return 0;
 }
 
-static int read_values(struct options *options, struct err *err)
+static int read_values(struct predict_options *options, struct err *err)
 {
-    int rc = read_words(options, err);
-    rc = rc ? rc : read_number("--size", options->size_text, 2, 1 << 24, &options->size, err);
-    rc = rc ? rc
-            : read_number("--registers", options->registers_text, 1, 255, &options->registers, err);
-    rc = rc ? rc : read_mshrs(options, err);
+    int rc = read_mshrs(options, err);
     rc = rc ? rc : read_l2_banks(options, err);
-    options->jobs = 1;
-    rc = rc ? rc
-            : read_number("--jobs", options->jobs_text, 1, OPTIONS_JOBS_MAX, &options->jobs, err);
     rc = rc ? rc : read_block(options, err);
     rc = rc ? rc : read_latency(options, err);
     for (size_t i = 0; i < options->what_if_texts.count && !rc; i++)
@@ -265,7 +276,7 @@ static int read_values(struct options *options, struct err *err)
     return rc;
 }
 
-static int check(const struct options *options, struct err *err)
+static int check_options(const struct predict_options *options, struct err *err)
 {
     if (!options->kernels.count)
         return err_set(err, -EINVAL, "name a kernel or a trace; --list-kernels lists the kernels");
@@ -285,53 +296,34 @@ static int check(const struct options *options, struct err *err)
     return options->output ? out_file_check("--output", options->output, err) : 0;
 }
 
-int options_read(struct options *options, int count, char **arguments, struct err *err)
+int predict_options_read(struct predict_options *options, int count, char **arguments,
+                         struct err *err)
 {
-    memset(options, 0, sizeof *options);
-    for (int i = 0; i < count; i++) {
-        bool flag = arguments[i][0] == '-' && arguments[i][1];
-        int rc = flag ? take_flag(options, count, arguments, &i, err)
-                      : add(&options->kernels, "a kernel", arguments[i], err);
-        if (rc)
-            return rc;
-    }
-    if (options->help || options->version || options->list_kernels)
-        return 0;
-    int rc = read_values(options, err);
-    return rc ? rc : check(options, err);
+    struct option_rest rest;
+    *options = (struct predict_options){.jobs = 1};
+    int rc = options_read(&predict_set, count, arguments, options, &rest, err);
+    if (rc)
+        return rc;
+    options->help = rest.help;
+    if (rest.count > OPTION_LIST_MAX)
+        rc = err_set(err, -EINVAL, "more than %d kernels and traces", OPTION_LIST_MAX);
+    for (int i = 0; i < rest.count && !rc; i++)
+        options->kernels.items[options->kernels.count++] = rest.words[i];
+    free(rest.words);
+    if (rc || options->help || options->version || options->list_kernels)
+        return rc;
+    rc = read_values(options, err);
+    return rc ? rc : check_options(options, err);
 }
 
-static void put_name(struct strbuf *out, const struct flag *flag)
+void predict_options_help(const char *form, struct strbuf *out_text)
 {
-    if (flag->letter)
-        strbuf_printf(out, "-%c, ", flag->letter);
-    strbuf_printf(out, "%s%s%s", flag->name, flag->argument ? " " : "",
-                  flag->argument ? flag->argument : "");
-}
-
-/* A flag without a text of its own stands before the next one. */
-static void put_flag(struct strbuf *out, size_t at)
-{
-    struct strbuf name = {0};
-    if (!flags[at].help)
-        return;
-    if (at && !flags[at - 1].help) {
-        put_name(&name, &flags[at - 1]);
-        strbuf_puts(&name, ", ");
-    }
-    put_name(&name, &flags[at]);
-    strbuf_printf(out, "  %-22s %s\n", name.data ? name.data : "", flags[at].help);
-    out->failed |= name.failed;
-    strbuf_fini(&name);
-}
-
-void options_help(struct strbuf *out_text)
-{
-    strbuf_puts(out_text, "Usage: gpumemtopo-predict KERNEL|TRACE... --inventory FILE [FLAG...]\n"
-                          "Predicts cache hits and traffic on surveyed GPUs. To make traces: trace "
-                          "--help.\n\n");
-    for (size_t i = 0; i < COUNT_OF(flags); i++)
-        put_flag(out_text, i);
-    strbuf_puts(out_text, "\nExit codes: 0 done; 1 no report; 2 bad usage or input; "
-                          "4 some not predicted.\n");
+    options_print(&predict_set, form,
+                  "Usage: gpumemtopo-predict KERNEL|TRACE... --inventory FILE [FLAG...]\n"
+                  "       gpumemtopo-predict trace COMMAND [FLAG...] FILE...\n"
+                  "Predicts cache hits and traffic on surveyed GPUs. To make traces: trace "
+                  "--help.\n\n",
+                  "\nExit codes: 0 done; 1 no report; 2 bad usage or input; "
+                  "4 some not predicted.\n",
+                  out_text);
 }

@@ -20,7 +20,7 @@ static const char all_kernels[] = "all";
 
 static int read_inventories(struct plan *plan, struct err *err)
 {
-    const struct options_list *files = &plan->options->inventories;
+    const struct option_list *files = &plan->options->inventories;
     for (; plan->inventory_count < files->count; plan->inventory_count++) {
         for (size_t i = 0; i < plan->inventory_count; i++)
             if (str_equal(files->items[i], files->items[plan->inventory_count]))
@@ -34,7 +34,7 @@ static int read_inventories(struct plan *plan, struct err *err)
 }
 
 /* The file's name, or its path if another file has the same name. */
-static const char *label_of(const struct options_list *files, size_t at)
+static const char *label_of(const struct option_list *files, size_t at)
 {
     for (size_t i = 0; i < files->count; i++)
         if (i != at && str_equal(str_last_part(files->items[i]), str_last_part(files->items[at])))
@@ -42,7 +42,7 @@ static const char *label_of(const struct options_list *files, size_t at)
     return str_last_part(files->items[at]);
 }
 
-static bool is_wanted(const struct options *options, const char *model)
+static bool is_wanted(const struct predict_options *options, const char *model)
 {
     for (size_t i = 0; i < options->models.count; i++)
         if (str_equal(options->models.items[i], model))
@@ -73,7 +73,7 @@ static int check_model(const struct plan *plan, const char *id, struct err *err)
 
 static int count_models(const struct plan *plan, size_t *out_count, struct err *err)
 {
-    const struct options *options = plan->options;
+    const struct predict_options *options = plan->options;
     *out_count = 0;
     for (size_t i = 0; i < plan->inventory_count; i++)
         *out_count += plan->inventories[i].model_count;
@@ -88,7 +88,7 @@ static int count_models(const struct plan *plan, size_t *out_count, struct err *
     return 0;
 }
 
-static void configure(const struct options *options, const struct what_if *what_if,
+static void configure(const struct predict_options *options, const struct what_if *what_if,
                       struct model_config *config)
 {
     config->mapping = options->mapping;
@@ -173,7 +173,7 @@ static void add(struct plan *plan, const struct kernel_launch *launch, const cha
 
 static void add_models(struct plan *plan, const struct kernel_launch *launch, const char *why_not)
 {
-    const struct options *options = plan->options;
+    const struct predict_options *options = plan->options;
     for (size_t file = 0; file < plan->inventory_count; file++) {
         const struct inventory *inventory = &plan->inventories[file];
         for (size_t i = 0; i < inventory->model_count; i++) {
@@ -190,7 +190,7 @@ static void add_models(struct plan *plan, const struct kernel_launch *launch, co
 int plan_launch(const struct plan *plan, const struct plan_program *program,
                 struct kernel_launch *out_launch, struct err *err)
 {
-    const struct options *options = plan->options;
+    const struct predict_options *options = plan->options;
     if (!program->trace)
         return kernel_launch_init(out_launch, program->kernel, options->size, options->block_x,
                                   options->block_y, err);
@@ -198,7 +198,7 @@ int plan_launch(const struct plan *plan, const struct plan_program *program,
     return 0;
 }
 
-static int open_trace(const struct options *options, const char *path, struct plan_program *program,
+static int open_trace(const struct predict_options *options, const char *path, struct plan_program *program,
                       struct err *err)
 {
     if (options->size || options->block_text)
@@ -221,7 +221,7 @@ static int open_trace(const struct options *options, const char *path, struct pl
 }
 
 /* A kernel of the table or, if there is none of that name, a file. */
-static int find_program(const struct options *options, const char *name,
+static int find_program(const struct predict_options *options, const char *name,
                         struct plan_program *program, struct err *err)
 {
     const char *near = NULL;
@@ -253,7 +253,7 @@ static int add_program(struct plan *plan, const char *name, struct kernel_launch
 
 static int add_programs(struct plan *plan, struct kernel_launch *launch, struct err *err)
 {
-    const struct options_list *names = &plan->options->kernels;
+    const struct option_list *names = &plan->options->kernels;
     int rc = 0;
     for (size_t i = 0; i < names->count && !rc; i++) {
         bool all = str_equal(names->items[i], all_kernels);
@@ -264,7 +264,7 @@ static int add_programs(struct plan *plan, struct kernel_launch *launch, struct 
     return rc;
 }
 
-static size_t count_programs(const struct options *options)
+static size_t count_programs(const struct predict_options *options)
 {
     size_t count = 0;
     for (size_t i = 0; i < options->kernels.count; i++)
@@ -300,7 +300,7 @@ static int list_predictions(struct plan *plan, size_t models, struct err *err)
     return rc;
 }
 
-int plan_init(struct plan *plan, const struct options *options, struct err *err)
+int plan_init(struct plan *plan, const struct predict_options *options, struct err *err)
 {
     size_t models = 0;
     memset(plan, 0, sizeof *plan);

@@ -14,8 +14,8 @@ struct plan_program {
 };
 
 struct plan {
-    const struct options *options;
-    struct inventory inventories[OPTIONS_LIST_MAX];
+    const struct predict_options *options;
+    struct inventory inventories[OPTION_LIST_MAX];
     size_t inventory_count;
     struct plan_program *programs;
     size_t program_count;
@@ -27,7 +27,7 @@ struct plan {
  * model cannot have is listed with its reason. -EINVAL: a file or a name is bad, a change makes
  * sense for no model, or nothing can be predicted at all. plan_fini is needed after failure, too.
  */
-int plan_init(struct plan *plan, const struct options *options, struct err *err);
+int plan_init(struct plan *plan, const struct predict_options *options, struct err *err);
 void plan_fini(struct plan *plan);
 
 /* How a program of the plan is launched. */

@@ -2,6 +2,7 @@
 #include "report/command.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -27,79 +28,12 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-static const struct command_flag *find_flag(const struct command *command, const char *word,
-                                            size_t length)
+static struct option_set options_of(const struct command *command)
 {
-    for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++) {
-        const struct command_flag *flag = &command->flags[i];
-        bool named = strlen(flag->name) == length && strncmp(flag->name, word, length) == 0;
-        if (word[1] == '-' ? named : flag->letter && word[1] == flag->letter)
-            return flag;
-    }
-    return NULL;
-}
-
-static int unknown_flag(const struct command *command, const char *word, struct err *err)
-{
-    const char *names[COMMAND_FLAGS_MAX + 1] = {"--help"};
-    size_t count = 1;
-    if (strcmp(word, "--anonymous") == 0 &&
-        (command->run == command_drain || command->run == command_exclude ||
-         command->run == command_undrain))
-        return err_set(err, -EINVAL,
-                       "%s has no --anonymous: it names nodes for Slurm, which does not know "
-                       "pseudonyms",
-                       command->name);
-    if (strcmp(word, "--anonymous") == 0 && command->run == command_accept)
-        return err_set(err, -EINVAL,
-                       "accept has no --anonymous: supplier and customer must know which GPU is "
-                       "meant, not pseudonyms");
-    for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++)
-        names[count++] = command->flags[i].name;
-    const char *near = str_nearest(word, names, count);
-    if (near)
-        return err_set(err, -EINVAL, "%s has no flag %.60s; did you mean %s?", command->name, word,
-                       near);
-    return err_set(err, -EINVAL, "%s has no flag %.60s; gpumemtopo-report %s --help lists them",
-                   command->name, word, command->name);
-}
-
-static int add_to_list(const struct command_flag *flag, const char *value,
-                       struct command_list *list, struct err *err)
-{
-    if (!*value)
-        return err_set(err, -EINVAL, "%s needs a value: %s", flag->name, flag->argument);
-    if (list->count == COMMAND_LIST_MAX)
-        return err_set(err, -EINVAL, "%s is given more than %d times", flag->name,
-                       COMMAND_LIST_MAX);
-    list->items[list->count++] = value;
-    return 0;
-}
-
-/* The flag at arguments[*at]; its value follows after '=', directly after a letter, or in the next
- * argument. */
-static int take_flag(const struct command *command, int count, char **arguments, int *at,
-                     struct command_options *options, struct err *err)
-{
-    const char *word = arguments[*at];
-    size_t length = strcspn(word, "=");
-    const struct command_flag *flag = find_flag(command, word, length);
-    if (!flag)
-        return unknown_flag(command, word, err);
-    const char *value = word[1] != '-' ? word + 2 : word[length] ? word + length + 1 : NULL;
-    void *field = (char *)options + flag->offset;
-    if (!flag->argument) {
-        *(bool *)field = true;
-        return value && *value ? err_set(err, -EINVAL, "%s takes no value", flag->name) : 0;
-    }
-    if (!value || (word[1] != '-' && !*value))
-        value = ++*at < count ? arguments[*at] : "";
-    if (flag->list)
-        return add_to_list(flag, value, field, err);
-    if (*(const char **)field)
-        return err_set(err, -EINVAL, "%s is given twice; it takes %s", flag->name, flag->argument);
-    *(const char **)field = value;
-    return *value ? 0 : err_set(err, -EINVAL, "%s needs a value: %s", flag->name, flag->argument);
+    return (struct option_set){.program = "gpumemtopo-report",
+                               .command = command->name,
+                               .options = command->options,
+                               .count = command->option_count};
 }
 
 static int check_files(const struct command *command, const struct command_options *options,
@@ -151,56 +85,34 @@ static int check_output(const struct command *command, const struct command_opti
 }
 
 int command_parse(const struct command *command, int count, char **arguments,
-                  struct command_options *options, bool *out_help, struct err *err)
+                  struct command_options *options, const char **out_help, struct err *err)
 {
-    bool flags = true;
-    memset(options, 0, sizeof *options);
-    options->words = arguments;
-    options->word_count = count;
-    *out_help = false;
-    options->files = mem_array((size_t)count, sizeof *options->files);
-    if (!options->files)
-        return err_no_memory(err);
-    for (int i = 0; i < count; i++) {
-        char *word = arguments[i];
-        if (!flags || word[0] != '-' || !word[1]) {
-            options->files[options->file_count++] = word;
-        } else if (strcmp(word, "--") == 0) {
-            flags = false;
-        } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-            *out_help = true;
-            return 0;
-        } else {
-            int rc = take_flag(command, count, arguments, &i, options, err);
-            if (rc)
-                return rc;
-        }
-    }
-    int rc = check_files(command, options, err);
+    const struct option_set set = options_of(command);
+    struct option_rest rest;
+    *options = (struct command_options){.words = arguments, .word_count = count};
+    for (int i = 0; i < count && command->no_anonymous; i++)
+        if (strcmp(arguments[i], "--anonymous") == 0)
+            return err_set(err, -EINVAL, "%s has no --anonymous: %s", command->name,
+                           command->no_anonymous);
+    int rc = options_read(&set, count, arguments, options, &rest, err);
+    if (rc)
+        return rc;
+    options->files = rest.words;
+    options->file_count = rest.count;
+    *out_help = rest.help;
+    if (rest.help)
+        return 0;
+    rc = check_files(command, options, err);
     return rc ? rc : check_output(command, options, err);
 }
 
-static void put_flags(const struct command *command, struct strbuf *out)
+void command_help(const struct command *command, const char *form, struct strbuf *out_text)
 {
-    for (size_t i = 0; i < COMMAND_FLAGS_MAX && command->flags[i].name; i++) {
-        const struct command_flag *flag = &command->flags[i];
-        struct strbuf name = {0};
-        if (flag->letter)
-            strbuf_printf(&name, "-%c, ", flag->letter);
-        strbuf_printf(&name, "%s%s%s", flag->name, flag->argument ? " " : "",
-                      flag->argument ? flag->argument : "");
-        strbuf_printf(out, "  %-24s %s\n", name.data ? name.data : "", flag->help);
-        out->failed |= name.failed;
-        strbuf_fini(&name);
-    }
-}
-
-void command_help(const struct command *command, struct strbuf *out_text)
-{
-    strbuf_printf(out_text, "Usage: gpumemtopo-report %s [FLAG...] %s\n%s.\n\nFlags:\n",
-                  command->name, command->files, command->summary);
-    put_flags(command, out_text);
-    strbuf_printf(out_text, "  %-24s %s\n", "-h, --help", "print this and stop");
+    const struct option_set set = options_of(command);
+    char *head = str_format("Usage: gpumemtopo-report %s [FLAG...] %s\n%s.\n\nFlags:\n",
+                            command->name, command->files, command->summary);
+    options_print(&set, form, head, "", out_text);
+    free(head);
 }
 
 void command_help_all(struct strbuf *out_text)
@@ -209,8 +121,7 @@ void command_help_all(struct strbuf *out_text)
     for (const struct command *command = command_table; command->name; command++) {
         struct strbuf name = {0};
         strbuf_printf(&name, "%s %s", command->name, command->files);
-        strbuf_printf(out_text, "  %-24s %s\n", name.data ? name.data : "", command->summary);
-        out_text->failed |= name.failed;
+        strbuf_printf(out_text, "  %-24s %s\n", name.data, command->summary);
         strbuf_fini(&name);
     }
     strbuf_puts(out_text,

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/options.h"
 #include "base/str.h"
 #include "inventory/inventory.h"
 
@@ -17,12 +18,7 @@ enum command_exit {
     EXIT_MISSING = 4, /* diff: a GPU is gone or no longer measured; accept: not shown */
 };
 
-/* The values of a flag that may be given several times. */
-enum { COMMAND_LIST_MAX = 16 };
-struct command_list {
-    const char *items[COMMAND_LIST_MAX];
-    size_t count;
-};
+enum { COMMAND_WORLD_MAX = 16, COMMAND_FILES_MAX = 1000000 };
 
 /* Zero: not given. Strings point into argv. */
 struct command_options {
@@ -33,7 +29,7 @@ struct command_options {
     const char *output; /* NULL: stdout */
     const char *model;
     const char *config, *reference, *baseline, *racks;
-    struct command_list world;
+    struct option_list world;
     const char *colour;
     const char *width;
     const char *max_age, *record;
@@ -43,26 +39,17 @@ struct command_options {
     bool anonymous, compare, json, keep_all, mt4g, openmetrics, topology, warn_watch;
 };
 
-struct command_flag {
-    const char *name;
-    char letter;
-    const char *argument; /* NULL: takes no value, the field is a bool */
-    const char *help;
-    size_t offset; /* of the field in command_options */
-    bool list;     /* the field is a command_list */
-};
-
-enum { COMMAND_FLAGS_MAX = 16, COMMAND_FILES_MAX = 1000000 };
-
 struct command {
     const char *name;
     const char *files; /* "FILE", "FILE..." */
     const char *summary;
     int files_min, files_max;
-    const struct command_flag *flags; /* ends with a flag without a name */
+    const struct option *options;
+    size_t option_count;
     int (*run)(const struct command_options *options);
     int (*failed)(
         const struct err *err); /* tells bad usage, returns an exit code; NULL: as usual */
+    const char *no_anonymous;   /* why it has no --anonymous; NULL: nobody expects one */
 };
 
 /* Ends with a command without a name. */
@@ -72,13 +59,13 @@ extern const struct command command_table[];
 const struct command *command_find(const char *name);
 
 /* Reads flags and files from the arguments after the name of the command. -EINVAL with one line
- * that says what is wrong. options->files is an array that the caller frees. *out_help: --help was
- * given. */
+ * that says what is wrong. options->files is an array that the caller frees. *out_help: the form of
+ * the help that --help asks for; NULL: it was not given. */
 int command_parse(const struct command *command, int count, char **arguments,
-                  struct command_options *options, bool *out_help, struct err *err);
+                  struct command_options *options, const char **out_help, struct err *err);
 
-/* Append the help of one command; the help of all on one screen. */
-void command_help(const struct command *command, struct strbuf *out_text);
+/* Append the help of one command in this form (options_print); the help of all on one screen. */
+void command_help(const struct command *command, const char *form, struct strbuf *out_text);
 void command_help_all(struct strbuf *out_text);
 
 /* Exit code for an error of a file: -ENOMEM is EXIT_NO_REPORT, any other is EXIT_BAD_INPUT. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "report/basis.h"
 #include "report/command.h"
 #include "report/html/html.h"
@@ -128,141 +129,367 @@ static int run_prometheus(const struct command_options *options)
     return code ? code : command_write(&text, options->output);
 }
 
-#define FIELD(name) offsetof(struct command_options, name)
-#define OUTPUT_FLAG                                                                                \
-    {                                                                                              \
-        "--output", 'o', "OUT", "where to (default: stdout)", FIELD(output)                        \
-    }
-
-#define ANONYMOUS_FLAG                                                                             \
-    {                                                                                              \
-        "--anonymous", 0, NULL, "pseudonyms instead of hosts, UUIDs, serials and addresses",       \
-            FIELD(anonymous)                                                                       \
-    }
-
-static const struct command_flag show_flags[] = {
-    {"--topology", 0, NULL, "draw the models' memory hierarchies", FIELD(topology)},
-    {"--compare", 0, NULL, "compare two models of one file, or one of each of two files",
-     FIELD(compare)},
-    {"--model", 0, "ID[,ID]", "which model to draw, or which to compare", FIELD(model)},
-    {"--color", 0, "WHEN", "auto (default), always or never", FIELD(colour)},
-    {"--width", 0, "COLUMNS", "default: the terminal's, or 100", FIELD(width)},
-    ANONYMOUS_FLAG,
-    {0},
+static const struct option show_options[] = {
+    {.name = "--topology",
+     .offset = offsetof(struct command_options, topology),
+     .help = "draw the models' memory hierarchies",
+     .more = "Draw the memory hierarchy of each model instead. Memories that share storage are in "
+             "one box."},
+    {.name = "--compare",
+     .offset = offsetof(struct command_options, compare),
+     .help = "compare two models of one file, or one of each of two files",
+     .more = "Print two models side by side, attribute by attribute, with the ratio of the right "
+             "value to the left one. With two files, compare one model of each. With one file, "
+             "compare two models of it."},
+    {.name = "--model",
+     .argument = "ID[,ID]",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, model),
+     .completes = "none",
+     .help = "which model to draw, or which to compare",
+     .more = "The model to draw, or the two models to compare."},
+    {.name = "--color",
+     .argument = "WHEN",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, colour),
+     .words = {"auto", "always", "never"},
+     .help = "auto (default), always or never",
+     .more = "`auto` (the default: on a terminal only), `always` or `never`."},
+    {.name = "--width",
+     .argument = "COLUMNS",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, width),
+     .completes = "none",
+     .help = "default: the terminal's, or 100",
+     .more = "The width of the output. The default is the width of the terminal, or 100."},
+    {.name = "--anonymous",
+     .offset = offsetof(struct command_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
 };
 
-static const struct command_flag accept_flags[] = {
-    {"--order", 0, "ORDER", "what was ordered; needed", FIELD(order)},
-    OUTPUT_FLAG,
-    {"--html", 0, "PAGE", "also a page to be printed and signed", FIELD(html)},
-    {"--config", 'c', "CONFIG", "survey configuration, with the figures (default: as shipped)",
-     FIELD(config)},
-    {0},
+static const struct option accept_options[] = {
+    {.name = "--order",
+     .argument = "ORDER",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, order),
+     .help = "what was ordered; needed",
+     .more = "The order; required."},
+    {.name = "--output",
+     .letter = 'o',
+     .argument = "OUT",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, output),
+     .help = "where to (default: stdout)",
+     .more = "The output file; the default is the standard output."},
+    {.name = "--html",
+     .argument = "PAGE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, html),
+     .help = "also a page to be printed and signed",
+     .more = "Also write a self-contained page to be printed and signed: summary, findings, figures"
+             " by model, and place for names, dates and signatures. It names both files with their "
+             "SHA-256."},
+    {.name = "--config",
+     .letter = 'c',
+     .argument = "CONFIG",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, config),
+     .help = "survey configuration, with the figures (default: as shipped)",
+     .more = "The survey configuration, which names the figures. The default is the shipped one."},
 };
 
-static const struct command_flag diff_flags[] = {ANONYMOUS_FLAG, {0}};
-
-static const struct command_flag html_flags[] = {
-    OUTPUT_FLAG,
-    ANONYMOUS_FLAG,
-    {"--reference", 0, "DIR", "expected values by model (default: as shipped)", FIELD(reference)},
-    {"--racks", 0, "RACKS", "a file with lines NODE RACK [SWITCH]: outliers by rack", FIELD(racks)},
-    {0},
+static const struct option diff_options[] = {
+    {.name = "--anonymous",
+     .offset = offsetof(struct command_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
 };
 
-static const struct command_flag merge_flags[] = {
-    OUTPUT_FLAG,
-    ANONYMOUS_FLAG,
-    {"--config", 'c', "CONFIG", "survey configuration (default: the survey's own)", FIELD(config)},
-    {"--reference", 0, "DIR", "expected values by model (default: as shipped)", FIELD(reference)},
-    {"--baseline", 0, "OLD", "an earlier inventory: report drift against it", FIELD(baseline)},
-    {"--world", 0, "WORLD", "figures of GPUs elsewhere, if there are few here; may be repeated",
-     FIELD(world), true},
-    {0},
+static const struct option html_options[] = {
+    {.name = "--output",
+     .letter = 'o',
+     .argument = "OUT",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, output),
+     .help = "where to (default: stdout)",
+     .more = "The output file; the default is the standard output."},
+    {.name = "--anonymous",
+     .offset = offsetof(struct command_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses. It "
+             "cannot be used with `--racks`."},
+    {.name = "--reference",
+     .argument = "DIR",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, reference),
+     .help = "expected values by model (default: as shipped)",
+     .more =
+         "The folder with the expected values of each model. The default is the shipped folder."},
+    {.name = "--racks",
+     .argument = "RACKS",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, racks),
+     .help = "a file with lines NODE RACK [SWITCH]: outliers by rack",
+     .more = "A file of the site with one line per node: its name, its rack and, if known, its "
+             "switch, separated by blanks; what follows a # is skipped. The page then counts "
+             "outliers by rack and by switch, and names both with each outlier."},
 };
 
-static const struct command_flag share_flags[] = {
-    OUTPUT_FLAG,
-    {"--config", 'c', "CONFIG", "survey configuration (default: as shipped)", FIELD(config)},
-    ANONYMOUS_FLAG,
-    {0},
+static const struct option merge_options[] = {
+    {.name = "--output",
+     .letter = 'o',
+     .argument = "OUT",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, output),
+     .help = "where to (default: stdout)",
+     .more = "The output file; the default is the standard output."},
+    {.name = "--anonymous",
+     .offset = offsetof(struct command_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
+    {.name = "--config",
+     .letter = 'c',
+     .argument = "CONFIG",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, config),
+     .help = "survey configuration (default: the survey's own)",
+     .more = "The survey configuration; the default is that of the survey."},
+    {.name = "--reference",
+     .argument = "DIR",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, reference),
+     .help = "expected values by model (default: as shipped)",
+     .more =
+         "The folder with the expected values of each model. The default is the shipped folder."},
+    {.name = "--baseline",
+     .argument = "OLD",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, baseline),
+     .help = "an earlier inventory: report drift against it",
+     .more = "An earlier inventory of the same GPUs; changes since then are reported."},
+    {.name = "--world",
+     .argument = "WORLD",
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct command_options, world),
+     .list_max = COMMAND_WORLD_MAX,
+     .help = "figures of GPUs elsewhere; may be repeated",
+     .more = "Figures of healthy GPUs elsewhere, as `share` writes them. GPUs with fewer than 5 "
+             "peers are compared with them. The flag may be repeated; the files are combined. The "
+             "same file twice is refused."},
 };
 
-static const struct command_flag json_flags[] = {
-    OUTPUT_FLAG,
-    ANONYMOUS_FLAG,
-    {"--mt4g", 0, NULL, "one model's topology with the keys of MT4G", FIELD(mt4g)},
-    {"--model", 0, "ID", "which model (needed where there are several)", FIELD(model)},
-    {0},
+static const struct option share_options[] = {
+    {.name = "--output",
+     .letter = 'o',
+     .argument = "OUT",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, output),
+     .help = "where to (default: stdout)",
+     .more = "The output file; the default is the standard output."},
+    {.name = "--config",
+     .letter = 'c',
+     .argument = "CONFIG",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, config),
+     .help = "survey configuration (default: as shipped)",
+     .more = "The survey configuration, which names the metrics. The default is the shipped one."},
+    {.name = "--anonymous",
+     .offset = offsetof(struct command_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Accepted, and changes nothing: the output never has a name."},
 };
 
-static const struct command_flag prometheus_flags[] = {
-    OUTPUT_FLAG,
-    {"--openmetrics", 0, NULL, "the format OpenMetrics, for what is pushed", FIELD(openmetrics)},
-    ANONYMOUS_FLAG,
-    {0},
+static const struct option json_options[] = {
+    {.name = "--output",
+     .letter = 'o',
+     .argument = "OUT",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, output),
+     .help = "where to (default: stdout)",
+     .more = "The output file; the default is the standard output."},
+    {.name = "--anonymous",
+     .offset = offsetof(struct command_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
+    {.name = "--mt4g",
+     .offset = offsetof(struct command_options, mt4g),
+     .help = "one model's topology with the keys of MT4G",
+     .more = "Print the topology of one model with the keys of MT4G, for programs that read results"
+             " of MT4G."},
+    {.name = "--model",
+     .argument = "ID",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, model),
+     .completes = "none",
+     .help = "which model (needed where there are several)",
+     .more = "The model; required if there are several."},
 };
 
-static const struct command_flag history_flags[] = {
-    OUTPUT_FLAG,
-    {"--json", 0, NULL, "everything, as JSON", FIELD(json)},
-    {"--gpu", 0, "GPU", "since when is NODE:INDEX, NODE:PCI or a UUID different", FIELD(gpu)},
-    {"--metric", 0, "METRIC", "only this figure of the GPU", FIELD(metric)},
-    {"--html", 0, "PAGE", "also draw the figures of the GPU", FIELD(html)},
-    {"--store", 0, "DIR", "add each FILE to this folder, and read all that it keeps", FIELD(store)},
-    {"--keep-all", 0, NULL, "do not thin out the store", FIELD(keep_all)},
-    ANONYMOUS_FLAG,
-    {0},
+static const struct option prometheus_options[] = {
+    {.name = "--output",
+     .letter = 'o',
+     .argument = "OUT",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, output),
+     .help = "where to (default: stdout)",
+     .more = "The output file; the default is the standard output. The file is written completely "
+             "or not at all, as the collector needs it."},
+    {.name = "--openmetrics",
+     .offset = offsetof(struct command_options, openmetrics),
+     .help = "the format OpenMetrics, for what is pushed",
+     .more = "Write the same samples in the format OpenMetrics 1.0, with units and an end mark, for"
+             " systems to which it is pushed. The textfile collector does not read it."},
+    {.name = "--anonymous",
+     .offset = offsetof(struct command_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
 };
 
-static const struct command_flag rma_flags[] = {
-    {"--output", 'o', "OUT", "where to (default: gpumemtopo-rma-UUID.tar; -: stdout)",
-     FIELD(output)},
-    {"--record", 0, "RECORD", "the record of the survey, to be added", FIELD(record)},
-    ANONYMOUS_FLAG,
-    {0},
+static const struct option history_options[] = {
+    {.name = "--output",
+     .letter = 'o',
+     .argument = "OUT",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, output),
+     .help = "where to (default: stdout)",
+     .more = "The output file; the default is the standard output."},
+    {.name = "--json",
+     .offset = offsetof(struct command_options, json),
+     .help = "everything, as JSON",
+     .more = "Print everything as JSON; the text has at most 100 entries in each list."},
+    {.name = "--gpu",
+     .argument = "GPU",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, gpu),
+     .completes = "none",
+     .help = "since when is NODE:INDEX, NODE:PCI or a UUID different",
+     .more = "Tell since when the figures of one GPU are different: the surveys before and after "
+             "each change, usual values before and after, and what all GPUs of its model did. GPU "
+             "is NODE:INDEX or NODE:PCI (the card that was seen there last), a UUID or its "
+             "beginning; with `--anonymous`, a pseudonym. At least ten surveys are needed, three of"
+             " them after a change."},
+    {.name = "--metric",
+     .argument = "METRIC",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, metric),
+     .completes = "none",
+     .help = "only this figure of the GPU"},
+    {.name = "--html",
+     .argument = "PAGE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, html),
+     .help = "also draw the figures of the GPU",
+     .more = "Also write a self-contained page that draws the figures of the GPU."},
+    {.name = "--store",
+     .argument = "DIR",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, store),
+     .help = "add each FILE to this folder, and read all that it keeps",
+     .more = "Read all inventories that this folder keeps. Each FILE is added to it first; none "
+             "need be given. Then the store is thinned out: all inventories of the last 14 days are"
+             " kept, one of each week of the 26 weeks before, and one of each month before that; "
+             "also the first and the last one, and those before and after a GPU became or ceased to"
+             " be an outlier or unmeasured, or a card moved, came or went. Time counts from the "
+             "newest inventory. Several processes may use the store at once. If a file cannot be "
+             "added, nothing is removed and the exit status is 1."},
+    {.name = "--keep-all",
+     .offset = offsetof(struct command_options, keep_all),
+     .help = "do not thin out the store"},
+    {.name = "--anonymous",
+     .offset = offsetof(struct command_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
 };
 
-static const struct command_flag nagios_flags[] = {
-    {"--max-age", 0, "HOURS", "an older inventory is UNKNOWN (default: 48; 0: any age)",
-     FIELD(max_age)},
-    {"--warn-watch", 0, NULL, "watched GPUs are a WARNING", FIELD(warn_watch)},
-    ANONYMOUS_FLAG,
-    {0},
+static const struct option rma_options[] = {
+    {.name = "--output",
+     .letter = 'o',
+     .argument = "OUT",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, output),
+     .help = "where to (default: gpumemtopo-rma-UUID.tar; -: stdout)",
+     .more = "The output file; the default is gpumemtopo-rma-UUID.tar, and - is the standard "
+             "output."},
+    {.name = "--record",
+     .argument = "RECORD",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, record),
+     .help = "the record of the survey, to be added",
+     .more = "The record of the survey (`gpumemtopo-survey --record`), to be added to the archive. "
+             "It has the raw samples of all GPUs of the survey. If it is cut off, a warning and "
+             "README.txt say so."},
+    {.name = "--anonymous",
+     .offset = offsetof(struct command_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses. The GPU "
+             "is named by its UUID as before. A record has names; it can be added only if record "
+             "and inventory were made with `gpumemtopo-survey --anonymous`."},
 };
 
-static const struct command_flag undrain_flags[] = {
-    {"--drained", 0, "LIST", "drained nodes, as sinfo lists them (see the man page); needed",
-     FIELD(drained)},
-    {0},
+static const struct option nagios_options[] = {
+    {.name = "--max-age",
+     .argument = "HOURS",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, max_age),
+     .completes = "none",
+     .help = "an older inventory is UNKNOWN (default: 48; 0: any age)",
+     .more = "The age from which an inventory is UNKNOWN; the default is 48. 0: any age will do."},
+    {.name = "--warn-watch",
+     .offset = offsetof(struct command_options, warn_watch),
+     .help = "watched GPUs are a WARNING",
+     .more = "Watched GPUs are a WARNING too."},
+    {.name = "--anonymous",
+     .offset = offsetof(struct command_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
 };
 
-static const struct command_flag no_flags[] = {{0}};
+static const struct option undrain_options[] = {
+    {.name = "--drained",
+     .argument = "LIST",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct command_options, drained),
+     .help = "drained nodes, as sinfo lists them (see the man page); needed",
+     .more = "The drained nodes, as `SLURM_TIME_FORMAT=%s sinfo -h -N -t drain -o "
+             "\\(aq%N|%H|%E\\(aq` prints them; required."},
+};
+
+#define OPTIONS(table) (table), COUNT_OF(table)
+#define NO_OPTIONS NULL, 0
+
+static const char no_pseudonyms[] = "it names nodes for Slurm, which does not know pseudonyms";
 
 const struct command command_table[] = {
-    {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, show_flags, command_show},
+    {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, OPTIONS(show_options),
+     command_show},
     {"merge", "DIR|FILE...", "make one inventory from spool files and inventories", 1,
-     COMMAND_FILES_MAX, merge_flags, command_merge},
-    {"diff", "OLD NEW", "compare two inventories of the same GPUs", 2, 2, diff_flags, command_diff},
+     COMMAND_FILES_MAX, OPTIONS(merge_options), command_merge},
+    {"diff", "OLD NEW", "compare two inventories of the same GPUs", 2, 2, OPTIONS(diff_options),
+     command_diff},
     {"history", "FILE...", "over time: repeat offenders, trends, moved cards", 1, COMMAND_FILES_MAX,
-     history_flags, command_history},
-    {"accept", "FILE", "hold a delivery against its order", 1, 1, accept_flags, command_accept},
-    {"drain", "FILE", "print scontrol commands that drain bad nodes", 1, 1, no_flags,
-     command_drain},
-    {"exclude", "FILE", "print the same nodes as a list for --exclude", 1, 1, no_flags,
-     command_exclude},
+     OPTIONS(history_options), command_history},
+    {"accept", "FILE", "hold a delivery against its order", 1, 1, OPTIONS(accept_options),
+     command_accept,
+     .no_anonymous = "supplier and customer must know which GPU is meant, not pseudonyms"},
+    {"drain", "FILE", "print scontrol commands that drain bad nodes", 1, 1, NO_OPTIONS,
+     command_drain, .no_anonymous = no_pseudonyms},
+    {"exclude", "FILE", "print the same nodes as a list for --exclude", 1, 1, NO_OPTIONS,
+     command_exclude, .no_anonymous = no_pseudonyms},
     {"undrain", "FILE...", "print scontrol commands that resume healthy nodes", 1,
-     COMMAND_FILES_MAX, undrain_flags, command_undrain},
-    {"rma", "FILE UUID", "an archive about one GPU, for its vendor", 2, 2, rma_flags, command_rma},
-    {"nagios", "FILE", "one line and exit code for a monitoring system", 1, 1, nagios_flags,
-     command_nagios, command_nagios_failed},
-    {"html", "FILE", "a page: outliers, map, drawings, tables", 1, 1, html_flags, run_html},
-    {"json", "FILE", "the inventory as JSON", 1, 1, json_flags, run_json},
-    {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, prometheus_flags,
+     COMMAND_FILES_MAX, OPTIONS(undrain_options), command_undrain, .no_anonymous = no_pseudonyms},
+    {"rma", "FILE UUID", "an archive about one GPU, for its vendor", 2, 2, OPTIONS(rma_options),
+     command_rma},
+    {"nagios", "FILE", "one line and exit code for a monitoring system", 1, 1,
+     OPTIONS(nagios_options), command_nagios, command_nagios_failed},
+    {"html", "FILE", "a page: outliers, map, drawings, tables", 1, 1, OPTIONS(html_options),
+     run_html},
+    {"json", "FILE", "the inventory as JSON", 1, 1, OPTIONS(json_options), run_json},
+    {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, OPTIONS(prometheus_options),
      run_prometheus},
     {"share", "FILE...", "figures by model, without identity, for --world", 1, COMMAND_FILES_MAX,
-     share_flags, command_share},
+     OPTIONS(share_options), command_share},
     {"validate", "FILE...", "check files for errors and contradictions", 1, COMMAND_FILES_MAX,
-     no_flags, run_validate},
+     NO_OPTIONS, run_validate},
     {0},
 };

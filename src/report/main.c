@@ -13,7 +13,7 @@ static int run_command(int count, char **arguments)
     struct command_options options = {0};
     struct strbuf text = {0};
     struct err err = {0};
-    bool help = false;
+    const char *help = NULL;
     int code = EXIT_BAD_INPUT;
     if (!command)
         return code;
@@ -24,7 +24,7 @@ static int run_command(int count, char **arguments)
         log_failure(&err);
         code = command_exit_code(rc);
     } else if (help) {
-        command_help(command, &text);
+        command_help(command, help, &text);
         code = command_write(&text, NULL);
     } else
         code = command->run(&options);

@@ -60,12 +60,13 @@ static void put_version(struct strbuf *text)
                   GPUMEMTOPO_COMPILER, INVENTORY_SCHEMA);
 }
 
-static int print_about(enum survey_action action)
+static int print_about(const struct survey_options *options)
 {
     static const char *const profiles[] = {"quick", "standard", "full"};
+    const enum survey_action action = options->action;
     struct strbuf text = {0};
     if (action == SURVEY_HELP)
-        survey_options_help(&text);
+        survey_options_help(options->help, &text);
     if (action == SURVEY_VERSION)
         put_version(&text);
     for (size_t i = 0; action == SURVEY_LIST_PROBES && i < probe_count(); i++) {
@@ -366,7 +367,7 @@ int main(int argc, char **argv)
         return report_refusal(&self.launcher, &usage);
     const struct survey_options *options = &self.options;
     if (options->action != SURVEY_RUN)
-        return self.launcher.rank ? 0 : exit_file_write(print_about(options->action), false);
+        return self.launcher.rank ? 0 : exit_file_write(print_about(options), false);
     bool standalone = options->no_mpi && self.launcher.size > 1;
     if (refused && !standalone)
         return report_refusal(&self.launcher, &refusal);

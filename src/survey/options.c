@@ -1,243 +1,200 @@
-/* The command line of gpumemtopo-survey, table-driven. */
+/* The command line of gpumemtopo-survey. */
 #include "survey/options.h"
 
 #include <errno.h>
 #include <stddef.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 
-struct option_row;
-
-typedef int option_setter(struct survey_options *options, const struct option_row *row,
-                          const char *value, struct err *err);
-
-/* A row without a name is a heading of --help. A flag without help text shares the line of the next
- * flag. */
-struct option_row {
-    const char *name;
-    char letter;
-    const char *argument; /* NULL: takes none */
-    const char *help;
-    option_setter *set;
-    size_t offset; /* set_text, set_flag: of the field */
-    enum survey_action action;
+static const struct option survey_rows[] = {
+    {.heading = "What to survey",
+     .name = "--simulate",
+     .argument = "FLEET.yaml",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, simulate),
+     .help = "survey the simulated GPUs of this file",
+     .more = "Survey the simulated GPUs that this file describes, not real GPUs."},
+    {.name = "--replay",
+     .argument = "FILE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, replay),
+     .help = "analyse a record again instead of measuring",
+     .more = "Analyse a record again. No GPU is needed, and the result is the same."},
+    {.name = "--profile",
+     .argument = "NAME",
+     .kind = OPTION_WORD,
+     .offset = offsetof(struct survey_options, profile),
+     .given = offsetof(struct survey_options, profile_given),
+     .words = {"quick", "standard", "full"},
+     .help = "quick, standard (default) or full",
+     .more = "`quick` finds degraded and misconfigured GPUs in seconds, `standard` (the default) "
+             "measures the whole topology, `full` adds slow measurements and keeps the sweeps."},
+    {.name = "--probes",
+     .argument = "LIST",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, probes),
+     .completes = "probes",
+     .help = "only these probes or groups, separated by commas",
+     .more = "Run only these probes or groups, separated by commas."},
+    {.name = "--time-limit",
+     .argument = "SECONDS",
+     .kind = OPTION_NUMBER,
+     .offset = offsetof(struct survey_options, time_limit_s),
+     .unit = "seconds",
+     .min = 0.001,
+     .max = 86400,
+     .help = "for one GPU (default 20, 120, 1200 by profile)",
+     .more = "The time limit for one GPU. The default is 20 for `quick`, 120 for `standard` and "
+             "1200 for `full`. A GPU whose worker crashes, fails or takes longer is tried a second "
+             "time, with the same limit. A GPU that fails twice is reported as unmeasured, and the "
+             "survey continues. The time limit for listing the GPUs of a rank is 120 seconds, or "
+             "SECONDS if that is less. Time during which the job is suspended does not count."},
+    {.name = "--load",
+     .argument = "SECONDS",
+     .kind = OPTION_NUMBER,
+     .offset = offsetof(struct survey_options, load_s),
+     .unit = "seconds",
+     .min = 0,
+     .max = 3600,
+     .help = "full load at the end (default: 10 with full, else 0)",
+     .more =
+         "Put each GPU under full load for SECONDS seconds at the end, whatever the profile: all "
+         "SMs "
+         "multiply matrices and read main memory. The default is 10 with the profile `full`, "
+         "and no load with the others; 0 leaves it out. The default time limit grows by this "
+         "time. The load ends early at the time limit, if the hardware slows itself down, and "
+         "if another process comes. The nodes begin at times that are spread over "
+         "`load.stagger_s` of the configuration; the inventory says of each GPU when it began."},
+    {.name = "--load-one",
+     .offset = offsetof(struct survey_options, load_one),
+     .help = "the GPUs of a node under load one after the other",
+     .more = "The GPUs of a node are put under load one after the other, not together."},
+    {.name = "--busy",
+     .argument = "WHAT",
+     .kind = OPTION_WORD,
+     .offset = offsetof(struct survey_options, busy),
+     .given = offsetof(struct survey_options, busy_given),
+     .words = {"skip", "measure"},
+     .help = "GPUs that others use: skip (default) or measure",
+     .more = "What to do with a GPU on which another process computes. `skip` (the default) does "
+             "not measure it and lists it as unmeasured. `measure` measures it and gives it the "
+             "status `busy`; such a GPU is never an outlier and is not compared with other GPUs."},
+    {.name = "--seed",
+     .argument = "N",
+     .kind = OPTION_WHOLE,
+     .offset = offsetof(struct survey_options, seed),
+     .given = offsetof(struct survey_options, seed_given),
+     .max = UINT64_MAX,
+     .help = "of all random choices (default 1)",
+     .more = "The seed of all random choices; the inventory contains it. The default is 1."},
+    {.name = "--no-mpi",
+     .offset = offsetof(struct survey_options, no_mpi),
+     .help = "every task surveys for itself; the last one reports",
+     .more = "Survey without MPI, for sites without a matching MPI. Every task of the launcher "
+             "measures the GPUs that no other task of its node has claimed, and writes its results "
+             "into the spool. All nodes must share the folder of the spool. The last task makes the"
+             " inventory. Slurm, Open MPI, Hydra, Flux and PALS give each job a name. With other "
+             "launchers, set `GPUMEMTOPO_JOB` to a new name for each survey, the same for all "
+             "tasks."},
+    {.name = "--config",
+     .letter = 'c',
+     .argument = "FILE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, config),
+     .help = "survey configuration (default: as shipped)",
+     .more = "The survey configuration. The default is the shipped survey.yaml, whose comments "
+             "explain every value."},
+    {.heading = "What GPUs are compared with, besides each other",
+     .name = "--reference",
+     .argument = "DIR",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, reference),
+     .help = "expected values by model (default: as shipped)",
+     .more = "The folder with the expected values of each model. The default is the shipped folder "
+             "models."},
+    {.name = "--baseline",
+     .argument = "FILE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, baseline),
+     .help = "an earlier inventory: report changes since then",
+     .more = "An earlier inventory of the same GPUs. The survey reports how each GPU has changed "
+             "since then."},
+    {.name = "--world",
+     .argument = "FILE",
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct survey_options, world),
+     .list_max = SURVEY_WORLD_MAX,
+     .help = "figures of GPUs elsewhere, for models with few GPUs",
+     .more = "Figures of healthy GPUs elsewhere, as `gpumemtopo-report share` writes them. GPUs "
+             "with fewer than 5 peers are compared with them. The flag may be repeated; the files "
+             "are combined. The same file twice is refused. The shipped folder world has such "
+             "files."},
+    {.heading = "Output",
+     .name = "--output",
+     .letter = 'o',
+     .argument = "FILE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, output),
+     .help = "inventory (default gpumemtopo-<UTC>.yaml; -: stdout)",
+     .more = "The inventory. The default is gpumemtopo-UTC time.yaml; `-` is the standard output. "
+             "The file is written completely or not at all."},
+    {.name = "--html",
+     .argument = "FILE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, html),
+     .help = "also write a page",
+     .more = "Write the page too, as `gpumemtopo-report html` does."},
+    {.name = "--record",
+     .argument = "FILE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, record),
+     .help = "keep every raw sample, for --replay",
+     .more = "Keep every raw sample, for `--replay`."},
+    {.name = "--spool",
+     .argument = "DIR",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, spool),
+     .help = "folder for early results (default OUTPUT.spool)",
+     .more =
+         "The spool. Each rank writes each result into this folder as soon as it has it; "
+         "`gpumemtopo-report merge` makes an inventory from them. The default is OUTPUT.spool, "
+         "which is removed when the inventory is complete. Files of an earlier survey in that "
+         "folder are moved to OUTPUT.spool.before-TIME. A survey is refused while another one "
+         "runs with the same output. If neither the output nor the spool can be written at the "
+         "end, the inventory is written into `TMPDIR`, and a message on stderr names the file."},
+    {.name = "--anonymous",
+     .offset = offsetof(struct survey_options, anonymous),
+     .help = "pseudonyms instead of names and serial numbers",
+     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses, into the"
+             " inventory, the page, the record and the summary. A name has the same pseudonym in "
+             "all of them. The verdicts do not change. Messages during the survey, and a spool that"
+             " is kept, have the names."},
+    {.heading = "Messages",
+     .name = "--quiet",
+     .offset = offsetof(struct survey_options, quiet),
+     .help = "print errors only",
+     .more = "Print only errors."},
+    {.name = "--verbose", .offset = offsetof(struct survey_options, verbose), .help = "print more"},
+    {.name = "--no-progress",
+     .offset = offsetof(struct survey_options, no_progress),
+     .help = "no progress line",
+     .more = "Do not print a progress line."},
+    {.name = "--list-probes",
+     .offset = offsetof(struct survey_options, list_probes),
+     .help = "print the probes and stop",
+     .more = "Print one line for each probe, and stop."},
+    {.name = "--version",
+     .offset = offsetof(struct survey_options, version),
+     .help = "print version and build and stop",
+     .more = "Print the version and how the program was built, and stop."},
 };
 
-static int needs_value(const struct option_row *row, struct err *err)
-{
-    return err_set(err, -EINVAL, "%s needs a value: %s", row->name, row->argument);
-}
-
-static int set_text(struct survey_options *options, const struct option_row *row, const char *value,
-                    struct err *err)
-{
-    if (!*value)
-        return needs_value(row, err);
-    *(const char **)((char *)options + row->offset) = value;
-    return 0;
-}
-
-static int add_world(struct survey_options *options, const struct option_row *row,
-                     const char *value, struct err *err)
-{
-    if (!*value)
-        return needs_value(row, err);
-    if (options->world_count == SURVEY_WORLD_MAX)
-        return err_set(err, -EINVAL,
-                       "--world is given more than %d times: combine the files with "
-                       "gpumemtopo-report share",
-                       SURVEY_WORLD_MAX);
-    options->world[options->world_count++] = value;
-    return 0;
-}
-
-static int set_flag(struct survey_options *options, const struct option_row *row, const char *value,
-                    struct err *err)
-{
-    (void)value, (void)err;
-    *(bool *)((char *)options + row->offset) = true;
-    return 0;
-}
-
-static int set_action(struct survey_options *options, const struct option_row *row,
-                      const char *value, struct err *err)
-{
-    (void)value, (void)err;
-    options->action = row->action;
-    return 0;
-}
-
-static int set_profile(struct survey_options *options, const struct option_row *row,
-                       const char *value, struct err *err)
-{
-    (void)row;
-    if (probe_profile_parse(value, &options->profile))
-        return err_set(err, -EINVAL, "--profile is quick, standard or full, not \"%.40s\"", value);
-    options->profile_given = true;
-    return 0;
-}
-
-static int set_busy(struct survey_options *options, const struct option_row *row, const char *value,
-                    struct err *err)
-{
-    (void)row;
-    bool measure = strcmp(value, "measure") == 0;
-    if (!measure && strcmp(value, "skip") != 0)
-        return err_set(err, -EINVAL, "--busy is skip or measure, not \"%.40s\"", value);
-    options->measure_busy = measure;
-    options->busy_given = true;
-    return 0;
-}
-
-static int set_time_limit(struct survey_options *options, const struct option_row *row,
-                          const char *value, struct err *err)
-{
-    const double day_s = 86400;
-    double seconds = 0;
-    (void)row;
-    if (str_parse_f64(value, &seconds) || seconds <= 0 || seconds > day_s)
-        return err_set(err, -EINVAL,
-                       "--time-limit is a number of seconds above 0 and up to %g, not \"%.40s\"",
-                       day_s, value);
-    options->time_limit_s = seconds;
-    return 0;
-}
-
-static int set_load(struct survey_options *options, const struct option_row *row, const char *value,
-                    struct err *err)
-{
-    const double hour_s = 3600;
-    double seconds = 0;
-    (void)row;
-    if (str_parse_f64(value, &seconds) || seconds < 0 || seconds > hour_s)
-        return err_set(err, -EINVAL,
-                       "--load is a number of seconds from 0 (no load) to %g, not \"%.40s\"",
-                       hour_s, value);
-    options->load_s = seconds;
-    return 0;
-}
-
-static int set_seed(struct survey_options *options, const struct option_row *row, const char *value,
-                    struct err *err)
-{
-    (void)row;
-    if (str_parse_u64(value, &options->seed))
-        return err_set(err, -EINVAL, "--seed is a whole number from 0 on, not \"%.40s\"", value);
-    options->seed_given = true;
-    return 0;
-}
-
-static const struct option_row rows[] = {
-    {.help = "Input, measuring, judging"},
-    {"--simulate", 0, "FLEET.yaml", "simulated GPUs instead of this cluster's", set_text,
-     offsetof(struct survey_options, simulate)},
-    {"--replay", 0, "FILE", "analyse a record again instead of measuring", set_text,
-     offsetof(struct survey_options, replay)},
-    {"--profile", 0, "NAME", "quick, standard (default) or full", set_profile},
-    {"--probes", 0, "LIST", "only these probes or groups, comma-separated", set_text,
-     offsetof(struct survey_options, probes)},
-    {"--time-limit", 0, "SECONDS", "for one GPU (default 20, 120, 1200 by profile)",
-     set_time_limit},
-    {"--load-one", 0, NULL, NULL, set_flag, offsetof(struct survey_options, load_one)},
-    {"--load", 0, "S", "S seconds of full load, each GPU of a node singly", set_load},
-    {"--busy", 0, "WHAT", "GPUs that others use: skip (default) or measure", set_busy},
-    {"--no-mpi", 0, NULL, NULL, set_flag, offsetof(struct survey_options, no_mpi)},
-    {"--anonymous", 0, NULL, NULL, set_flag, offsetof(struct survey_options, anonymous)},
-    {"--seed", 0, "N", "each task alone; pseudonyms; seed (default 1)", set_seed},
-    {"--config", 'c', "FILE", "survey configuration (default: as shipped)", set_text,
-     offsetof(struct survey_options, config)},
-    {"--reference", 0, "DIR", "expected values by model (default: models as shipped)", set_text,
-     offsetof(struct survey_options, reference)},
-    {"--baseline", 0, "FILE", "an earlier inventory: report drift against it", set_text,
-     offsetof(struct survey_options, baseline)},
-    {"--world", 0, "FILE", "figures of GPUs elsewhere, for models with few GPUs", add_world},
-    {.help = "Output and messages"},
-    {"--output", 'o', "FILE", "inventory (default gpumemtopo-<UTC>.yaml; -: stdout)", set_text,
-     offsetof(struct survey_options, output)},
-    {"--html", 0, "FILE", "also write a page", set_text, offsetof(struct survey_options, html)},
-    {"--record", 0, "FILE", "keep every raw sample, for --replay", set_text,
-     offsetof(struct survey_options, record)},
-    {"--spool", 0, "DIR", "folder for early results (default OUTPUT.spool)", set_text,
-     offsetof(struct survey_options, spool)},
-    {"--quiet", 0, NULL, NULL, set_flag, offsetof(struct survey_options, quiet)},
-    {"--verbose", 0, NULL, NULL, set_flag, offsetof(struct survey_options, verbose)},
-    {"--no-progress", 0, NULL, "errors only; more; no progress line", set_flag,
-     offsetof(struct survey_options, no_progress)},
-    {"--list-probes", 0, NULL, NULL, set_action, .action = SURVEY_LIST_PROBES},
-    {"--version", 0, NULL, NULL, set_action, .action = SURVEY_VERSION},
-    {"--help", 'h', NULL, "print it and exit", set_action, .action = SURVEY_HELP},
-};
-
-enum { ROW_COUNT = COUNT_OF(rows) };
-
-static const struct option_row *find_name(const char *name, size_t length)
-{
-    for (size_t i = 0; i < ROW_COUNT; i++)
-        if (rows[i].name && strlen(rows[i].name) == length &&
-            strncmp(rows[i].name, name, length) == 0)
-            return &rows[i];
-    return NULL;
-}
-
-static const struct option_row *find_letter(char letter)
-{
-    for (size_t i = 0; i < ROW_COUNT; i++)
-        if (rows[i].name && rows[i].letter && rows[i].letter == letter)
-            return &rows[i];
-    return NULL;
-}
-
-static int unknown_flag(const char *word, size_t length, struct err *err)
-{
-    const char *names[ROW_COUNT];
-    size_t count = 0;
-    char name[64];
-    for (size_t i = 0; i < ROW_COUNT; i++)
-        if (rows[i].name)
-            names[count++] = rows[i].name;
-    size_t kept = length < sizeof name ? length : sizeof name - 1;
-    memcpy(name, word, kept);
-    name[kept] = '\0';
-    const char *near = str_nearest(name, names, count);
-    if (near)
-        return err_set(err, -EINVAL, "no such flag: %s; did you mean %s?", name, near);
-    return err_set(err, -EINVAL, "no such flag: %s; --help lists them", name);
-}
-
-/* Finds the flag of argv[*at] and its value: after '=', directly after a short flag, or the next
- * argument. */
-static int match_flag(int argc, char *const *argv, int *at, const struct option_row **out_row,
-                      const char **out_value, struct err *err)
-{
-    const char *word = argv[*at];
-    const char *value = NULL;
-    const struct option_row *row = NULL;
-    size_t length = strcspn(word, "=");
-    if (word[0] != '-' || !word[1])
-        return err_set(err, -EINVAL, "unexpected argument \"%.60s\": only flags are expected",
-                       word);
-    if (word[1] == '-') {
-        row = find_name(word, length);
-        value = word[length] ? word + length + 1 : NULL;
-    } else {
-        length = strlen(word);
-        row = find_letter(word[1]);
-        value = word[2] ? word + 2 : NULL;
-    }
-    if (!row)
-        return unknown_flag(word, length, err);
-    if (!row->argument && value)
-        return err_set(err, -EINVAL, "%s takes no value", row->name);
-    if (row->argument && !value) {
-        if (*at + 1 >= argc)
-            return needs_value(row, err);
-        value = argv[++*at];
-    }
-    *out_row = row;
-    *out_value = value;
-    return 0;
-}
+/* Scripts add the flags of their user behind their own, so the last one counts. */
+static const struct option_set survey_set = {.program = "gpumemtopo-survey",
+                                             .options = survey_rows,
+                                             .count = COUNT_OF(survey_rows),
+                                             .last_counts = true};
 
 static int check_together(const struct survey_options *options, struct err *err)
 {
@@ -260,52 +217,36 @@ static int check_together(const struct survey_options *options, struct err *err)
     return 0;
 }
 
-int survey_options_parse(int argc, char *const *argv, struct survey_options *out_options,
-                         struct err *err)
+int survey_options_parse(int argc, char **argv, struct survey_options *out_options, struct err *err)
 {
     struct survey_options options = {.profile = PROFILE_STANDARD, .load_s = -1, .seed = 1};
-    for (int i = 1; i < argc; i++) {
-        const struct option_row *row = NULL;
-        const char *value = NULL;
-        int rc = match_flag(argc, argv, &i, &row, &value, err);
-        if (rc)
-            return rc;
-        rc = row->set(&options, row, value, err);
-        if (rc)
-            return rc;
-        if (options.action == SURVEY_HELP)
-            break;
-    }
-    int rc = check_together(&options, err);
+    struct option_rest rest;
+    int rc = options_read(&survey_set, argc - 1, argv + 1, &options, &rest, err);
+    if (rc)
+        return rc;
+    if (rest.count && !rest.help)
+        rc = err_set(err, -EINVAL, "unexpected argument \"%.60s\": only flags are expected",
+                     rest.words[0]);
+    free(rest.words);
+    options.help = rest.help;
+    options.action = rest.help             ? SURVEY_HELP
+                     : options.version     ? SURVEY_VERSION
+                     : options.list_probes ? SURVEY_LIST_PROBES
+                                           : SURVEY_RUN;
+    if (!rc)
+        rc = check_together(&options, err);
     if (!rc)
         *out_options = options;
     return rc;
 }
 
-/* Fits a terminal of 80 x 24 with the prompt below it. */
-void survey_options_help(struct strbuf *out_text)
+void survey_options_help(const char *form, struct strbuf *out_text)
 {
-    struct strbuf names = {0};
-    strbuf_puts(out_text,
-                "Usage: [srun --mpi=pmix | mpirun] gpumemtopo-survey [FLAG...]\n"
-                "Surveys the memory of every GPU its ranks see and writes one YAML inventory.\n");
-    for (size_t i = 0; i < ROW_COUNT; i++) {
-        const struct option_row *row = &rows[i];
-        if (!row->name) {
-            strbuf_printf(out_text, "%s:\n", row->help);
-            continue;
-        }
-        strbuf_puts(&names, names.length ? ", " : "");
-        if (row->letter)
-            strbuf_printf(&names, "-%c, ", row->letter);
-        strbuf_printf(&names, "%s%s%s", row->name, row->argument ? " " : "",
-                      row->argument ? row->argument : "");
-        if (!row->help)
-            continue;
-        strbuf_printf(out_text, "  %-24s %s\n", names.data ? names.data : "", row->help);
-        out_text->failed |= names.failed;
-        strbuf_fini(&names);
-    }
-    strbuf_puts(out_text, "Exit codes: 0 done; 1 no report; 2 bad usage or input; 3 outliers; "
-                          "4 unmeasured\n");
+    options_print(
+        &survey_set, form,
+        "Usage: [srun --mpi=pmix | mpirun] gpumemtopo-survey [FLAG...]\n"
+        "Surveys the memory of every GPU its ranks see and writes one YAML inventory.\n\n",
+        "\nExit codes: 0 done; 1 no report; 2 bad usage or input; 3 outliers; "
+        "4 unmeasured\n",
+        out_text);
 }

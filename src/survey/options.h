@@ -7,12 +7,16 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/options.h"
 #include "base/str.h"
 #include "probes/probes.h"
 
 enum survey_action { SURVEY_RUN, SURVEY_HELP, SURVEY_VERSION, SURVEY_LIST_PROBES };
 
 enum { SURVEY_WORLD_MAX = 16 };
+
+/* What to do with GPUs on which other processes compute. */
+enum survey_busy { SURVEY_BUSY_SKIP, SURVEY_BUSY_MEASURE };
 
 /* Strings point into argv. NULL: not given. */
 struct survey_options {
@@ -22,15 +26,14 @@ struct survey_options {
     const char *config;
     const char *reference;
     const char *baseline;
-    const char *world[SURVEY_WORLD_MAX]; /* files, in the order given */
-    size_t world_count;
+    struct option_list world;
     const char *probes;
     const char *simulate;
     const char *record;
     const char *spool;
     const char *replay;
     enum probe_profile profile;
-    bool measure_busy; /* also measure GPUs on which other processes compute */
+    enum survey_busy busy;
     bool profile_given, seed_given, busy_given;
     double load_s; /* 0: no load; below 0: as the profile says */
     bool load_one;
@@ -41,14 +44,16 @@ struct survey_options {
     bool no_progress;
     bool no_mpi;    /* every task surveys alone */
     bool anonymous; /* write pseudonyms instead of names */
+    bool list_probes, version;
+    const char *help; /* the form of the help (options_print); NULL: none */
 };
 
 /* Reads argv[1..]. Sets the defaults first. -EINVAL with a one-line message, which suggests the
  * nearest flag for a misspelt one; out_options is untouched on failure. */
-int survey_options_parse(int argc, char *const *argv, struct survey_options *out_options,
+int survey_options_parse(int argc, char **argv, struct survey_options *out_options,
                          struct err *err);
 
-/* Appends the help, made from the same table that the parser reads. */
-void survey_options_help(struct strbuf *out_text);
+/* Appends the help in this form (options_print), made from the same table that the parser reads. */
+void survey_options_help(const char *form, struct strbuf *out_text);
 
 #endif

@@ -26,37 +26,37 @@ expect() { # WANTED FUNCTION WORD...
 count=0
 for flag in $("$survey" --help | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u); do
     [ "$flag" = --mpi ] && continue # srun's, in the text
-    expect "$flag" _gpumemtopo_survey "$survey" "${flag:0:4}"
+    expect "$flag" _gpumemtopo "$survey" "${flag:0:4}"
     count=$((count + 1))
 done
 for command in $("$report" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
-    expect "$command" _gpumemtopo_report "$report" "${command:0:1}"
+    expect "$command" _gpumemtopo "$report" "${command:0:1}"
     for flag in $("$report" "$command" --help | grep -oE -- '^ +(-[a-z], )?--[a-z][a-z0-9-]+' | grep -oE -- '--.*'); do
-        expect "$flag" _gpumemtopo_report "$report" "$command" "${flag:0:4}"
+        expect "$flag" _gpumemtopo "$report" "$command" "${flag:0:4}"
         count=$((count + 1))
     done
 done
 for flag in $("$predict" --help | grep -oE -- '^ +(-[a-z], )?--[a-z][a-z0-9-]+' | grep -oE -- '--.*'); do
-    expect "$flag" _gpumemtopo_predict "$predict" "${flag:0:4}"
+    expect "$flag" _gpumemtopo "$predict" "${flag:0:4}"
     count=$((count + 1))
 done
-expect gemm_tiled _gpumemtopo_predict "$predict" gemm
-expect trace _gpumemtopo_predict "$predict" tra
-expect convert _gpumemtopo_predict "$predict" trace con
-expect csv _gpumemtopo_predict "$predict" trace convert --from c
-expect --launch _gpumemtopo_predict "$predict" trace convert --la
-expect gemm_tiled _gpumemtopo_predict "$predict" trace make gemm
-expect part1 _gpumemtopo_predict "$predict" atax1 --mapping p
+expect gemm_tiled _gpumemtopo "$predict" gemm
+expect trace _gpumemtopo "$predict" tra
+expect convert _gpumemtopo "$predict" trace con
+expect csv _gpumemtopo "$predict" trace convert --from c
+expect --launch _gpumemtopo "$predict" trace convert --la
+expect gemm_tiled _gpumemtopo "$predict" trace make gemm
+expect part1 _gpumemtopo "$predict" atax1 --mapping p
 [ "$count" -ge 40 ] || { echo "only $count flags"; failed=1; }
-expect quick _gpumemtopo_survey "$survey" --profile q
-expect measure _gpumemtopo_survey "$survey" --busy ''
-expect main.latency _gpumemtopo_survey "$survey" --probes main.l
-expect l2.size,main.latency _gpumemtopo_survey "$survey" --probes l2.size,main.l
-expect never _gpumemtopo_report "$report" show --color n
+expect quick _gpumemtopo "$survey" --profile q
+expect measure _gpumemtopo "$survey" --busy ''
+expect main.latency _gpumemtopo "$survey" --probes main.l
+expect l2.size,main.latency _gpumemtopo "$survey" --probes l2.size,main.l
+expect never _gpumemtopo "$report" show --color n
 cd "$(mktemp -d)" && touch fleet.yaml
-expect fleet.yaml _gpumemtopo_report "$report" show fl
-expect fleet.yaml _gpumemtopo_survey "$survey" --baseline fl
-if offered _gpumemtopo_survey "$survey" --no-such | grep -q .; then
+expect fleet.yaml _gpumemtopo "$report" show fl
+expect fleet.yaml _gpumemtopo "$survey" --baseline fl
+if offered _gpumemtopo "$survey" --no-such | grep -q .; then
     echo "something is offered for a flag that does not exist"
     failed=1
 fi

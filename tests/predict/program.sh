@@ -38,16 +38,16 @@ expect 2 'nothing.yaml' atax1 -i nothing.yaml
 expect 2 'has no model nvidia-h201; its models: nvidia-h200' atax1 -i "$h200" -m nvidia-h201
 expect 2 'given twice' atax1 -i "$h200" -o a -o b
 expect 2 'same file' atax1 -i "$h200" -o "$h200"
-expect 2 '--format is one of table, yaml, json, html, not "xml"' atax1 -i "$h200" --format xml
-expect 2 '--mapping is one of' atax1 -i "$h200" --mapping part3
-expect 2 '--size is a number' atax1 -i "$h200" --size -1
+expect 2 '--format is table, yaml, json or html, not "xml"' atax1 -i "$h200" --format xml
+expect 2 '--mapping is free, rr, part1, part2 or random' atax1 -i "$h200" --mapping part3
+expect 2 '--size is a whole number' atax1 -i "$h200" --size -1
 expect 2 '--block is a shape' atax1 -i "$h200" --block 32y8
 expect 2 'power of two or a multiple of 32' atax1 -i "$h200" --block 24
 expect 2 'at most 1024 threads' atax1 -i "$h200" --block 64x32
 expect 2 'size is a multiple of 16, not 100; the next one is 112' nw1 -i "$h200" --size 100
 expect 2 '2dconv: with size 2 it accesses nothing; give a larger one' 2dconv -i "$h200" --size 2
 expect 0 '^2dconv ' 2dconv -i "$h200" --size 3
-expect 2 '--size is a number from 2 to' nw1 -i "$h200" --size 1
+expect 2 '--size is a whole number from 2 to' nw1 -i "$h200" --size 1
 expect 2 'its block of 32x32 threads is its tile in shared memory' gemm_tiled -i "$h200" --block 16x16
 expect 2 'names .* twice' mvt2 -i "$h200" -i "$h200"
 expect 2 'nowhere' mvt2 -i "$h200" -o nowhere/page.html
@@ -82,7 +82,7 @@ END
 # A value may stand directly behind a letter, as in other programs.
 expect 0 '^mvt2 *nvidia-h200' mvt2 --size 64 -i"$h200" -mnvidia-h200 -j2 -ftable
 expect 0 '"kernel": "mvt2"' mvt2 --size 64 -i "$h200" -fjson
-expect 2 '--format is one of .* not "=json"' mvt2 --size 64 -i "$h200" -f=json
+expect 2 '--format is .* not "=json"' mvt2 --size 64 -i "$h200" -f=json
 expect 2 '--help takes no value' -hx
 expect 2 'no flag -x' -x
 
@@ -232,7 +232,7 @@ jobs_of 1
 jobs_of 2
 jobs_of 100
 cmp jobs1 jobs2 && cmp jobs1 jobs100 || exit 1
-expect 2 '\-\-jobs is a number from 1 to' atax1 -i "$h200" --jobs 0
+expect 2 '\-\-jobs is a whole number from 1 to' atax1 -i "$h200" --jobs 0
 
 # L2 with partitions, banks and miss registers.
 expect 2 '\-\-l2-banks needs miss registers of L2' mvt2 -i "$h200" --mshrs 32 --l2-banks 4x2
@@ -291,10 +291,10 @@ expect 2 'no command "inform"; did you mean info' trace inform 2mm.trace
 expect 2 'trace info takes FILE' trace info
 expect 2 'trace info takes FILE' trace info 2mm.trace 2mm.trace
 expect 2 'no flag --bad' trace info --bad 2mm.trace
-expect 2 '--size is for trace make' trace info --size 4 2mm.trace
+expect 2 'trace info has no flag --size' trace info --size 4 2mm.trace
 expect 2 'did you mean 2mm' trace make 2mn x.trace
 expect 2 '--block is a shape' trace make 2mm x.trace --block 8y
-expect 2 '--size is a number' trace make 2mm x.trace --size big
+expect 2 '--size is a whole number' trace make 2mm x.trace --size big
 expect 2 'is neither a kernel nor a file' nothing.trace -i "$h200"
 expect 2 'nothing.trace: cannot open' ./nothing.trace -i "$h200"
 expect 2 '2mm.trace is a trace: --size is for kernels only' 2mm.trace -i "$h200" --size 64
@@ -374,8 +374,8 @@ for text in zeros windows; do
     expect 0 '1536 accesses of add(float\*)' trace convert --from csv $text.csv $text.trace
     cmp csv.trace $text.trace || exit 1
 done
-expect 2 '--from is one of nvbit, csv, not "xml"' trace convert --from xml add.csv x.trace
-expect 2 '--launch is a number' trace convert --launch first add.txt x.trace
+expect 2 '--from is nvbit or csv, not "xml"' trace convert --from xml add.csv x.trace
+expect 2 '--launch is a whole number' trace convert --launch first add.txt x.trace
 expect 2 'it has 1 launches' trace convert --launch 1 add.txt x.trace
 expect 2 'add.csv: expected the lines of NVBit' trace convert add.csv x.trace
 expect 2 'add.txt:1:1: expected the columns' trace convert --from csv add.txt x.trace

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/options.h"
 #include "base/out_file.h"
 #include "predict/trace/convert.h"
 #include "predict/trace/trace_info.h"
@@ -16,19 +17,42 @@ enum { FILES_MAX = 2 };
 
 struct request {
     const char *files[FILES_MAX];
-    const char *from, *launch, *size, *block;
+    enum { FROM_NVBIT, FROM_CSV } from;
+    bool has_launch;
+    uint64_t launch, size;
+    const char *block;
 };
 
-static const struct flag {
-    const char *name, *argument, *command, *help;
-    size_t offset;
-} flags[] = {
-    {"--from", "WORD", "convert", "nvbit (default) or csv", offsetof(struct request, from)},
-    {"--launch", "N", "convert", "of several launches this one, from 0",
-     offsetof(struct request, launch)},
-    {"--size", "N", "make", "size of the kernel", offsetof(struct request, size)},
-    {"--block", "SHAPE", "make", "threads of a block, such as 32x8",
-     offsetof(struct request, block)},
+static const struct option convert_options[] = {
+    {.name = "--from",
+     .argument = "WORD",
+     .kind = OPTION_WORD,
+     .offset = offsetof(struct request, from),
+     .words = {"nvbit", "csv"},
+     .help = "nvbit (default) or csv"},
+    {.name = "--launch",
+     .argument = "N",
+     .kind = OPTION_WHOLE,
+     .offset = offsetof(struct request, launch),
+     .given = offsetof(struct request, has_launch),
+     .max = UINT64_MAX,
+     .help = "of several launches this one, from 0"},
+};
+
+static const struct option make_options[] = {
+    {.name = "--size",
+     .argument = "N",
+     .kind = OPTION_WHOLE,
+     .offset = offsetof(struct request, size),
+     .min = 1,
+     .max = UINT64_MAX,
+     .help = "size of the kernel"},
+    {.name = "--block",
+     .argument = "SHAPE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct request, block),
+     .completes = "none",
+     .help = "threads of a block, such as 32x8"},
 };
 
 static int run_info(const struct request *request, struct strbuf *out_text, struct err *err)
@@ -75,18 +99,15 @@ static int run_make(const struct request *request, struct strbuf *out_text, stru
     const struct kernel *kernel = kernel_find(request->files[0], &near);
     struct kernel_launch *launch;
     struct trace_totals totals;
-    uint64_t size = 0;
     uint32_t x = 0, y = 0;
     if (!kernel)
         return err_set(err, -EINVAL, "unknown kernel \"%.60s\"%s%s", request->files[0],
                        near ? "; did you mean " : "; --list-kernels lists them", near ? near : "");
-    if (request->size && (str_parse_u64(request->size, &size) || !size))
-        return err_set(err, -EINVAL, "--size is a number, not \"%.40s\"", request->size);
     int rc = read_shape(request->block, &x, &y, err);
     if (rc)
         return rc;
     launch = mem_array(1, sizeof *launch);
-    rc = launch ? kernel_launch_init(launch, kernel, size, x, y, err) : err_no_memory(err);
+    rc = kernel_launch_init(launch, kernel, request->size, x, y, err);
     rc = rc ? rc : trace_make(launch, 0, request->files[1], &totals, err);
     if (!rc)
         strbuf_printf(out_text, "%s: %llu accesses\n", request->files[1],
@@ -113,64 +134,50 @@ static int run_convert(const struct request *request, struct strbuf *out_text, s
 {
     struct convert_request convert = {.in = request->files[0], .out = request->files[1]};
     struct convert_result result;
-    bool csv = str_equal(request->from, "csv");
-    if (request->from && !csv && strcmp(request->from, "nvbit") != 0)
-        return err_set(err, -EINVAL, "--from is one of nvbit, csv, not \"%.40s\"", request->from);
-    convert.has_launch = request->launch != NULL;
-    if (request->launch && str_parse_u64(request->launch, &convert.launch))
-        return err_set(err, -EINVAL, "--launch is a number, not \"%.40s\"", request->launch);
+    convert.has_launch = request->has_launch;
+    convert.launch = request->launch;
     if (out_file_replaces(convert.out, convert.in))
         return err_set(err, -EINVAL, "trace convert: the two files are the same");
-    int rc = csv ? convert_csv(&convert, &result, err) : convert_nvbit(&convert, &result, err);
+    int rc = request->from == FROM_CSV ? convert_csv(&convert, &result, err)
+                                       : convert_nvbit(&convert, &result, err);
     if (!rc)
         print_result(&result, request->files[1], out_text);
     return rc;
 }
 
-static const struct command {
+static const struct trace_action {
     const char *name, *arguments, *help;
     int files;
+    const struct option *options;
+    size_t option_count;
     int (*run)(const struct request *request, struct strbuf *out_text, struct err *err);
-} commands[] = {
-    {"info", "FILE", "what a trace says about itself", 1, run_info},
-    {"check", "FILE", "the same, after all of it was read", 1, run_check},
-    {"convert", "IN OUT", "make a trace from text; IN may be -", 2, run_convert},
-    {"make", "KERNEL OUT", "write a kernel of the table as a trace", 2, run_make},
+} trace_actions[] = {
+    {"info", "FILE", "what a trace says about itself", 1, NULL, 0, run_info},
+    {"check", "FILE", "the same, after all of it was read", 1, NULL, 0, run_check},
+    {"convert", "IN OUT", "make a trace from text; IN may be -", 2, convert_options,
+     COUNT_OF(convert_options), run_convert},
+    {"make", "KERNEL OUT", "write a kernel of the table as a trace", 2, make_options,
+     COUNT_OF(make_options), run_make},
 };
 
-static int print_help(struct strbuf *out_text)
+static int print_commands(struct strbuf *out_text)
 {
     strbuf_puts(out_text, "Usage: gpumemtopo-predict trace COMMAND [FLAG...] FILE...\n"
                           "Traces of loads and stores, for gpumemtopo-predict.\n\nCommands:\n");
-    for (size_t i = 0; i < COUNT_OF(commands); i++)
-        strbuf_printf(out_text, "  %-8s %-12s %s\n", commands[i].name, commands[i].arguments,
-                      commands[i].help);
-    strbuf_puts(out_text, "\nFlags:\n");
-    for (size_t i = 0; i < COUNT_OF(flags); i++)
-        strbuf_printf(out_text, "  %s %-*s %s: %s\n", flags[i].name,
-                      (int)(20 - strlen(flags[i].name)), flags[i].argument, flags[i].command,
-                      flags[i].help);
-    strbuf_puts(out_text, "  --help                print this and stop\n");
+    for (size_t i = 0; i < COUNT_OF(trace_actions); i++)
+        strbuf_printf(out_text, "  %-8s %-12s %s\n", trace_actions[i].name,
+                      trace_actions[i].arguments, trace_actions[i].help);
+    strbuf_puts(out_text, "\nCOMMAND --help prints its flags.\n");
     return 0;
 }
 
-static int take_flag(struct request *request, const char *command, int count, char **arguments,
-                     int *at, struct err *err)
+static void print_action_help(const struct trace_action *action, const struct option_set *set,
+                              const char *form, struct strbuf *out_text)
 {
-    const char *word = arguments[*at];
-    size_t length = strcspn(word, "=");
-    for (size_t i = 0; i < COUNT_OF(flags); i++) {
-        if (strlen(flags[i].name) != length || strncmp(flags[i].name, word, length) != 0)
-            continue;
-        const char *value = word[length] ? word + length + 1 : ++*at < count ? arguments[*at] : "";
-        if (strcmp(flags[i].command, command) != 0)
-            return err_set(err, -EINVAL, "%s is for trace %s", flags[i].name, flags[i].command);
-        if (!*value)
-            return err_set(err, -EINVAL, "%s needs a value: %s", flags[i].name, flags[i].argument);
-        *(const char **)((char *)request + flags[i].offset) = value;
-        return 0;
-    }
-    return err_set(err, -EINVAL, "there is no flag %.60s; trace --help lists them", word);
+    char *head = str_format("Usage: gpumemtopo-predict %s [FLAG...] %s\n%s.\n\nFlags:\n",
+                            set->command, action->arguments, action->help);
+    options_print(set, form, head, "", out_text);
+    free(head);
 }
 
 /* Before hours of sorting: a trace is renamed into its place, which a pipe or device does not
@@ -185,42 +192,45 @@ static int check_output(const char *command, const char *path, struct err *err)
     return out_file_check("OUT", path, err);
 }
 
-static int run_command(const struct command *command, int count, char **arguments,
-                       struct strbuf *out_text, struct err *err)
+static int run_action(const struct trace_action *action, int count, char **arguments,
+                      struct strbuf *out_text, struct err *err)
 {
+    char name[32];
+    snprintf(name, sizeof name, "trace %s", action->name);
+    const struct option_set set = {.program = "gpumemtopo-predict",
+                                   .command = name,
+                                   .options = action->options,
+                                   .count = action->option_count};
     struct request request = {0};
-    int files = 0;
-    for (int i = 0; i < count; i++) {
-        if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0)
-            return print_help(out_text);
-        int rc = 0;
-        if (arguments[i][0] == '-' && arguments[i][1])
-            rc = take_flag(&request, command->name, count, arguments, &i, err);
-        else if (files < command->files)
-            request.files[files++] = arguments[i];
-        else
-            files = FILES_MAX + 1;
-        if (rc)
-            return rc;
+    struct option_rest rest;
+    int rc = options_read(&set, count, arguments, &request, &rest, err);
+    if (rc)
+        return rc;
+    for (int i = 0; i < rest.count && i < FILES_MAX; i++)
+        request.files[i] = rest.words[i];
+    free(rest.words);
+    if (rest.help) {
+        print_action_help(action, &set, rest.help, out_text);
+        return 0;
     }
-    if (files != command->files)
-        return err_set(err, -EINVAL, "trace %s takes %s", command->name, command->arguments);
-    int rc = files == 2 ? check_output(command->name, request.files[1], err) : 0;
-    return rc ? rc : command->run(&request, out_text, err);
+    if (rest.count != action->files)
+        return err_set(err, -EINVAL, "%s takes %s", name, action->arguments);
+    rc = rest.count == 2 ? check_output(action->name, request.files[1], err) : 0;
+    return rc ? rc : action->run(&request, out_text, err);
 }
 
 int trace_command(int count, char **arguments, struct strbuf *out_text, struct err *err)
 {
-    const char *names[COUNT_OF(commands)];
+    const char *names[COUNT_OF(trace_actions)];
     const char *word = count > 0 ? arguments[0] : "";
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return print_help(out_text);
-    for (size_t i = 0; i < COUNT_OF(commands); i++) {
-        if (strcmp(word, commands[i].name) == 0)
-            return run_command(&commands[i], count - 1, arguments + 1, out_text, err);
-        names[i] = commands[i].name;
+    if (strncmp(word, "--help", 6) == 0 || strcmp(word, "-h") == 0)
+        return print_commands(out_text);
+    for (size_t i = 0; i < COUNT_OF(trace_actions); i++) {
+        if (strcmp(word, trace_actions[i].name) == 0)
+            return run_action(&trace_actions[i], count - 1, arguments + 1, out_text, err);
+        names[i] = trace_actions[i].name;
     }
-    const char *near = str_nearest(word, names, COUNT_OF(commands));
+    const char *near = str_nearest(word, names, COUNT_OF(trace_actions));
     return err_set(err, -EINVAL, "trace has no command \"%.40s\"%s%s", word,
                    near ? "; did you mean " : "; trace --help lists them", near ? near : "");
 }

@@ -53,8 +53,8 @@ int emit_check_inputs(const struct survey_options *options, const char *output, 
     int rc = 0;
     for (size_t i = 0; i < COUNT_OF(inputs) && !rc; i++)
         rc = check_input(outputs, COUNT_OF(outputs), &inputs[i], err);
-    for (size_t i = 0; i < options->world_count && !rc; i++) {
-        const struct named world = {"--world", options->world[i]};
+    for (size_t i = 0; i < options->world.count && !rc; i++) {
+        const struct named world = {"--world", options->world.items[i]};
         rc = check_input(outputs, COUNT_OF(outputs), &world, err);
     }
     return rc;

@@ -119,7 +119,7 @@ int inputs_begin(const struct inputs_request *input, struct inputs *out, struct 
     rc = report_basis_load(options->reference, options->baseline, &out->basis, err);
     if (rc)
         return rc;
-    rc = report_basis_load_world(options->world, options->world_count, &out->basis, err);
+    rc = report_basis_load_world(options->world.items, options->world.count, &out->basis, err);
     if (rc)
         return rc;
     rc = options->record ? begin_recording(input, out, err) : 0;

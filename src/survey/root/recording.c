@@ -46,7 +46,7 @@ int recording_begin(const struct recording_input *input, struct recording **out_
         .seed = options->seed,
         .profile = options->profile,
         .probes = (char *)options->probes,
-        .measure_busy = options->measure_busy,
+        .measure_busy = options->busy == SURVEY_BUSY_MEASURE,
         .config = (char *)str_last_part(input->config->name),
         .config_text = input->config->text,
         .ranks = (uint32_t)input->ranks,

@@ -22,7 +22,7 @@ static int adopt(const struct record_provenance *was, struct survey_options *opt
     if (!options->seed_given)
         options->seed = was->seed;
     if (!options->busy_given)
-        options->measure_busy = was->measure_busy;
+        options->busy = was->measure_busy ? SURVEY_BUSY_MEASURE : SURVEY_BUSY_SKIP;
     int rc = probes_select(options->profile, options->probes, &selection, err);
     free(selection.indices);
     return rc;

@@ -80,7 +80,7 @@ static int make_inventory(const struct standalone_part *part, size_t files,
     };
     int rc = report_basis_load(options->reference, options->baseline, &basis, err);
     if (!rc)
-        rc = report_basis_load_world(options->world, options->world_count, &basis, err);
+        rc = report_basis_load_world(options->world.items, options->world.count, &basis, err);
     if (!rc)
         rc = merge_spool(part, owner->identity.survey, &basis, &inventory, err);
     if (!rc && options->anonymous)
