@@ -198,8 +198,8 @@ int plan_launch(const struct plan *plan, const struct plan_program *program,
     return 0;
 }
 
-static int open_trace(const struct predict_options *options, const char *path, struct plan_program *program,
-                      struct err *err)
+static int open_trace(const struct predict_options *options, const char *path,
+                      struct plan_program *program, struct err *err)
 {
     if (options->size || options->block_text)
         return err_set(err, -EINVAL, "%.100s is a trace: %s is for kernels only", path,
