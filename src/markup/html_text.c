@@ -7,7 +7,7 @@
 
 #include "markup/text.h"
 
-static void put_escaped(struct strbuf *out, const char *text)
+static void html_put_escaped(struct strbuf *out, const char *text)
 {
     while (*text) {
         size_t plain = strcspn(text, "&<>\"'");
@@ -23,8 +23,7 @@ void html_text(struct strbuf *out, const char *text, unsigned columns)
     struct strbuf clean = {0};
     text_put_clean(&clean, text, columns);
     if (clean.data)
-        put_escaped(out, clean.data);
-    out->failed |= clean.failed;
+        html_put_escaped(out, clean.data);
     strbuf_fini(&clean);
 }
 
@@ -33,8 +32,7 @@ void html_quantity(struct strbuf *out, double value, const char *unit)
     struct strbuf text = {0};
     text_put_quantity(&text, value, unit);
     if (text.data)
-        put_escaped(out, text.data);
-    out->failed |= text.failed;
+        html_put_escaped(out, text.data);
     strbuf_fini(&text);
 }
 
@@ -78,14 +76,6 @@ void html_fact(struct strbuf *out, const struct fact *fact)
             html_text(out, fact->texts[i], HTML_NAME);
         }
     }
-}
-
-void html_number_cell(struct strbuf *out, int32_t number)
-{
-    if (number >= 0)
-        strbuf_printf(out, "<td class=n>%d", (int)number);
-    else
-        strbuf_puts(out, "<td class=n>-");
 }
 
 void html_count(struct strbuf *out, size_t count, const char *one, const char *many)

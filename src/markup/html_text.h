@@ -21,9 +21,6 @@ void html_figure(struct strbuf *out, double value);
 /* The value of a fact; "-" for NULL and for an unknown one. */
 void html_fact(struct strbuf *out, const struct fact *fact);
 
-/* A cell with a number, "-" for a negative one. */
-void html_number_cell(struct strbuf *out, int32_t number);
-
 /* "3 GPUs" */
 void html_count(struct strbuf *out, size_t count, const char *one, const char *many);
 

@@ -4,24 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "markup/chart.h"
 #include "markup/html_text.h"
 
 static const double KIB = 1024, MIB = 1024 * 1024;
 
-/* Sizes of the picture, and of the frame in it. */
-enum {
-    WIDTH = 720,
-    HEIGHT = 400,
-    LEFT = 64,
-    RIGHT = 620,
-    TOP = 104,
-    BOTTOM = 344,
-    LEGEND_TOP = 48,
-    LEGEND_LINE = 18,
-    LABEL_HEIGHT = 14,
-    TICKS_X_MAX = 9,
-    TICKS_Y_MAX = 7,
-};
+enum { LEGEND_TOP = 48, LEGEND_LINE = 18, LABEL_HEIGHT = 14, TICKS_X_MAX = 9, TICKS_Y_MAX = 7 };
 
 /* Each colour is given twice, because simple renderers do not support CSS variables. */
 static const char STYLE[] =
@@ -41,11 +29,6 @@ static const char STYLE[] =
     "}\n"
     "</style>\n";
 
-/* The axes: sizes in `unit`; cycles from 0. */
-struct axes {
-    double low, high, unit, top;
-};
-
 void sweep_chart_format_bytes(char text[SWEEP_CHART_TEXT_MAX], double bytes)
 {
     if (bytes >= MIB)
@@ -54,135 +37,111 @@ void sweep_chart_format_bytes(char text[SWEEP_CHART_TEXT_MAX], double bytes)
         snprintf(text, SWEEP_CHART_TEXT_MAX, "%.2f KiB", bytes / KIB);
 }
 
-static double x_of(const struct axes *axes, double bytes)
-{
-    return LEFT + (bytes - axes->low) / (axes->high - axes->low) * (RIGHT - LEFT);
-}
-
-static double y_of(const struct axes *axes, double cycles)
-{
-    return BOTTOM - cycles / axes->top * (BOTTOM - TOP);
-}
-
-/* The smallest step that gives few enough ticks: for sizes a power of two, otherwise 1, 2 or 5
- * times a power of ten. */
-static double binary_step(double span)
-{
-    return exp2(ceil(log2(span / TICKS_X_MAX)));
-}
-
-static double decimal_step(double span)
-{
-    static const double parts[] = {1, 2, 5, 10};
-    double power = pow(10, floor(log10(span / TICKS_Y_MAX)));
-    size_t i = 0;
-    while (i < 3 && span / (parts[i] * power) > TICKS_Y_MAX)
-        i++;
-    return parts[i] * power;
-}
-
-static struct axes make_axes(const struct sweep_chart *plot)
+/* Sizes to the right, cycles from 0 upwards. */
+static struct chart sweep_scales(const struct sweep_chart *plot)
 {
     const struct curve_point *first = plot->curve.points, *last = first + plot->curve.count - 1;
-    double margin = 0.02 * (last->bytes - first->bytes);
-    struct axes axes = {.low = first->bytes - margin, .high = last->bytes + margin, .top = 0};
+    const double margin = 0.02 * (last->bytes - first->bytes);
+    struct chart chart = {.width = 720,
+                          .height = 400,
+                          .left = 64,
+                          .right = 620,
+                          .top = 104,
+                          .bottom = 344,
+                          .title_y = 26,
+                          .x = {first->bytes - margin, last->bytes + margin}};
     for (size_t i = 0; i < plot->curve.count; i++)
-        axes.top = fmax(axes.top, plot->curve.points[i].cycles);
+        chart_widen(&chart.y, plot->curve.points[i].cycles);
     for (size_t i = 0; i < plot->level_count; i++)
-        axes.top = fmax(axes.top, plot->levels[i].cycles);
-    axes.top *= 1.08;
-    axes.unit = axes.high >= MIB ? MIB : KIB;
-    return axes;
+        chart_widen(&chart.y, plot->levels[i].cycles);
+    chart.y.low = 0;
+    chart.y.high *= 1.08;
+    return chart;
 }
 
-static void write_axes(struct strbuf *out, const struct axes *axes)
+static void sweep_put_axes(struct strbuf *out, const struct chart *chart)
 {
-    double step = binary_step((axes->high - axes->low) / axes->unit) * axes->unit;
-    for (double at = ceil(axes->low / step) * step; at <= axes->high; at += step) {
-        double x = x_of(axes, at);
-        strbuf_printf(out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n",
-                      x, TOP, x, BOTTOM);
-        strbuf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x,
-                      BOTTOM + 18, at / axes->unit);
+    const double unit = chart->x.high >= MIB ? MIB : KIB;
+    const double x_step =
+        chart_binary_step((chart->x.high - chart->x.low) / unit, TICKS_X_MAX) * unit;
+    const double y_step = chart_decimal_step(chart->y.high, TICKS_Y_MAX);
+    char label[32];
+    for (double at = ceil(chart->x.low / x_step) * x_step; at <= chart->x.high; at += x_step) {
+        snprintf(label, sizeof label, "%g", at / unit);
+        chart_x_tick(out, chart, at, true, label);
     }
-    step = decimal_step(axes->top);
-    for (double at = 0; at <= axes->top; at += step) {
-        double y = y_of(axes, at);
-        strbuf_printf(out, "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n",
-                      LEFT, y, RIGHT, y);
-        strbuf_printf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 6,
-                      y + 4, at);
+    for (double at = 0; at <= chart->y.high; at += y_step) {
+        snprintf(label, sizeof label, "%g", at);
+        chart_y_tick(out, chart, at, label);
     }
-    strbuf_printf(out, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
-                  LEFT, TOP, RIGHT - LEFT, BOTTOM - TOP);
-    strbuf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">array size (%s)</text>\n",
-                  (LEFT + RIGHT) / 2, BOTTOM + 42, axes->unit == MIB ? "MiB" : "KiB");
+    chart_frame(out, chart);
+    chart_x_title(out, chart, 42, unit == MIB ? "array size (MiB)" : "array size (KiB)");
     strbuf_printf(out,
                   "<text transform=\"translate(18 %d) rotate(-90)\" text-anchor=\"middle\">"
                   "mean latency (cycles)</text>\n",
-                  (TOP + BOTTOM) / 2);
+                  (chart->top + chart->bottom) / 2);
 }
 
 /* Labels are to the right of the frame, moved up if they would overlap. */
-static void write_levels(struct strbuf *out, const struct sweep_chart *plot,
-                         const struct axes *axes)
+static void sweep_put_levels(struct strbuf *out, const struct sweep_chart *plot,
+                             const struct chart *chart)
 {
     double free_below = INFINITY;
     for (size_t i = 0; i < plot->level_count; i++) {
         const struct sweep_chart_level *level = &plot->levels[i];
-        double y = y_of(axes, level->cycles), label = fmin(y, free_below);
-        strbuf_printf(out, "<line class=\"level\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n",
-                      LEFT, y, RIGHT, y);
-        strbuf_printf(out, "<text x=\"%d\" y=\"%.1f\">%s %.1f</text>\n", RIGHT + 6, label + 4,
-                      level->label, level->cycles);
+        const double label = fmin(chart_y(chart, level->cycles), free_below);
+        char text[SWEEP_CHART_TEXT_MAX];
+        snprintf(text, sizeof text, "%s %.1f", level->label, level->cycles);
+        chart_horizontal(out, chart, level->cycles, "level");
+        chart_text(out, chart->right + 6, label + 4, "start", NULL, text);
         free_below = label - LABEL_HEIGHT;
     }
 }
 
-static void write_marks(struct strbuf *out, const struct sweep_chart *plot, const struct axes *axes)
+static void sweep_put_marks(struct strbuf *out, const struct sweep_chart *plot,
+                            const struct chart *chart)
 {
     for (size_t i = 0; i < plot->mark_count; i++) {
-        double x = x_of(axes, plot->marks[i].bytes);
-        int y = LEGEND_TOP + (int)i * LEGEND_LINE;
-        strbuf_printf(out,
-                      "<line class=\"mark m%zu\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n",
-                      i, x, TOP, x, BOTTOM);
-        strbuf_printf(out, "<line class=\"mark m%zu\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n",
-                      i, LEFT, y, LEFT + 30, y);
-        strbuf_printf(out, "<text x=\"%d\" y=\"%d\">%s</text>\n", LEFT + 38, y + 4,
-                      plot->marks[i].label);
+        const int y = LEGEND_TOP + (int)i * LEGEND_LINE;
+        char class[16];
+        snprintf(class, sizeof class, "mark m%zu", i);
+        chart_vertical(out, chart, plot->marks[i].bytes, class);
+        strbuf_printf(out, "<line class=\"%s\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", class,
+                      chart->left, y, chart->left + 30, y);
+        chart_text(out, chart->left + 38, y + 4, "start", NULL, plot->marks[i].label);
     }
 }
 
-static void write_curve(struct strbuf *out, const struct sweep_chart *plot, const struct axes *axes)
+static void sweep_put_curve(struct strbuf *out, const struct sweep_chart *plot,
+                            const struct chart *chart)
 {
-    strbuf_printf(out, "<polyline class=\"curve\" points=\"");
+    const struct curve_point *points = plot->curve.points;
+    chart_line_begin(out, "curve");
     for (size_t i = 0; i < plot->curve.count; i++)
-        strbuf_printf(out, "%s%.1f,%.1f", i ? " " : "", x_of(axes, plot->curve.points[i].bytes),
-                      y_of(axes, plot->curve.points[i].cycles));
-    strbuf_printf(out, "\"/>\n");
+        chart_line_point(out, chart, points[i].bytes, points[i].cycles);
+    chart_line_end(out);
     for (size_t i = 0; i < plot->curve.count; i++)
         strbuf_printf(out, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.2\"/>\n",
-                      x_of(axes, plot->curve.points[i].bytes),
-                      y_of(axes, plot->curve.points[i].cycles));
+                      chart_x(chart, points[i].bytes), chart_y(chart, points[i].cycles));
 }
 
 void sweep_chart_put_svg(struct strbuf *out, const struct sweep_chart *plot, bool standalone)
 {
-    const struct axes axes = make_axes(plot);
+    const struct chart chart = sweep_scales(plot);
     strbuf_printf(out,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" %swidth=\"%d\" height=\"%d\" "
                   "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
-                  standalone ? "" : "class=\"plot\" ", WIDTH, HEIGHT, WIDTH, HEIGHT);
+                  standalone ? "" : "class=\"plot\" ", chart.width, chart.height, chart.width,
+                  chart.height);
     html_text(out, plot->title, SWEEP_CHART_TEXT_MAX);
     strbuf_printf(out, "</title>\n%s<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n",
-                  standalone ? STYLE : "", WIDTH, HEIGHT);
-    strbuf_printf(out, "<text class=\"title\" x=\"%d\" y=\"26\">", LEFT);
+                  standalone ? STYLE : "", chart.width, chart.height);
+    strbuf_printf(out, "<text class=\"title\" x=\"%d\" y=\"%d\">", chart.left, chart.title_y);
     html_text(out, plot->title, SWEEP_CHART_TEXT_MAX);
     strbuf_puts(out, "</text>\n");
-    write_axes(out, &axes);
-    write_levels(out, plot, &axes);
-    write_curve(out, plot, &axes);
-    write_marks(out, plot, &axes);
-    strbuf_printf(out, "</svg>\n");
+    sweep_put_axes(out, &chart);
+    sweep_put_levels(out, plot, &chart);
+    sweep_put_curve(out, plot, &chart);
+    sweep_put_marks(out, plot, &chart);
+    strbuf_puts(out, "</svg>\n");
 }

@@ -1,7 +1,6 @@
 /* The inventory arranged for the page. */
 #include "report/html/data.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,71 +40,62 @@ static struct html_series *series_of(struct html_model *model, const char *metri
     for (size_t i = 0; i < model->series_count; i++)
         if (strcmp(model->series[i].metric, metric) == 0)
             return &model->series[i];
-    struct html_series *grown = mem_grow(model->series, &model->series_capacity,
-                                         model->series_count + 1, sizeof *model->series);
-    if (!grown)
-        return NULL;
-    model->series = grown;
+    model->series = mem_grow(model->series, &model->series_capacity, model->series_count + 1,
+                             sizeof *model->series);
     const struct measure *m = measures_get(&model->model->memory, metric);
-    grown[model->series_count] = (struct html_series){.metric = metric, .unit = m ? m->unit : NULL};
-    return &grown[model->series_count++];
+    struct html_series *added = &model->series[model->series_count++];
+    *added = (struct html_series){.metric = metric, .unit = m ? m->unit : NULL};
+    return added;
 }
 
-static int add_values(struct html_model *model, const struct inventory_gpu *gpu)
+static void model_add_values(struct html_model *model, const struct inventory_gpu *gpu)
 {
     for (size_t i = 0; i < gpu->value_count; i++) {
         struct html_series *series = series_of(model, gpu->values[i].metric, i);
-        if (!series)
-            return -ENOMEM;
         if (!isfinite(gpu->values[i].value))
             continue;
-        double *grown =
-            mem_grow(series->sorted, &series->capacity, series->count + 1, sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        series->sorted = grown;
-        grown[series->count++] = gpu->values[i].value;
+        series->sorted =
+            mem_grow(series->sorted, &series->capacity, series->count + 1, sizeof *series->sorted);
+        series->sorted[series->count++] = gpu->values[i].value;
     }
-    return 0;
 }
 
-static int value_order(const void *a, const void *b)
+static int series_value_order(const void *a, const void *b)
 {
     double left = *(const double *)a, right = *(const double *)b;
     return (left > right) - (left < right);
 }
 
-static int fill_models(struct html_data *data)
+static void fill_models(struct html_data *data)
 {
     const struct inventory *v = data->inventory;
     for (size_t i = 0; i < v->model_count; i++)
         data->models[i].model = &v->models[i];
     for (size_t i = 0; i < v->gpu_count; i++) {
         const struct html_model *model = html_data_model(data, v->gpus[i].model);
-        if (model && add_values(&data->models[model - data->models], &v->gpus[i]))
-            return -ENOMEM;
+        if (model)
+            model_add_values(&data->models[model - data->models], &v->gpus[i]);
     }
     for (size_t i = 0; i < v->model_count; i++)
         for (size_t s = 0; s < data->models[i].series_count; s++) {
             struct html_series *series = &data->models[i].series[s];
             if (series->count)
-                qsort(series->sorted, series->count, sizeof *series->sorted, value_order);
+                qsort(series->sorted, series->count, sizeof *series->sorted, series_value_order);
         }
-    return 0;
 }
 
-static int uuid_order(const void *a, const void *b)
+static int gpu_uuid_order(const void *a, const void *b)
 {
     const struct html_gpu *const *left = a, *const *right = b;
     return str_order((*left)->gpu->uuid, (*right)->gpu->uuid);
 }
 
-static struct html_gpu *find(struct html_gpu **by_uuid, size_t count, const char *uuid)
+static struct html_gpu *find_gpu(struct html_gpu **by_uuid, size_t count, const char *uuid)
 {
     const struct inventory_gpu wanted = {.uuid = (char *)uuid};
     const struct html_gpu key = {.gpu = &wanted}, *pointer = &key;
     struct html_gpu **found =
-        count && uuid ? bsearch(&pointer, by_uuid, count, sizeof *by_uuid, uuid_order) : NULL;
+        count && uuid ? bsearch(&pointer, by_uuid, count, sizeof *by_uuid, gpu_uuid_order) : NULL;
     return found ? *found : NULL;
 }
 
@@ -135,29 +125,49 @@ static enum html_oddity oddity_of(const struct html_gpu *gpu)
     return gpu->watch ? HTML_WATCHED : HTML_FINE;
 }
 
+/* The text of a place ends with the cause, and has the metric before it. */
+static bool place_has_finding(const struct inventory_node *place,
+                              const struct inventory_finding *finding)
+{
+    size_t length = finding->cause ? strlen(finding->cause) : 0;
+    size_t whole = place->finding ? strlen(place->finding) : 0;
+    return length && finding->metric && str_equal(finding->basis, "rule") && whole > length &&
+           strcmp(place->finding + whole - length, finding->cause) == 0 &&
+           strstr(place->finding, finding->metric);
+}
+
+/* The findings of the outlier (NULL: none) that the place has as well, as in html_gpu.shared. */
+static uint64_t shared_findings(const struct inventory_node *place,
+                                const struct inventory_outlier *outlier)
+{
+    uint64_t shared = 0;
+    for (size_t i = 0; outlier && i < outlier->finding_count && i < 64; i++)
+        if (place_has_finding(place, &outlier->findings[i]))
+            shared |= UINT64_C(1) << i;
+    return shared;
+}
+
 /* Connects the entries of the lists with their GPUs. */
-static int fill_states(struct html_data *data)
+static void fill_states(struct html_data *data)
 {
     const struct inventory *v = data->inventory;
     struct html_gpu **by_uuid = mem_array(v->gpu_count, sizeof *by_uuid), *gpu;
-    if (!by_uuid)
-        return -ENOMEM;
     for (size_t i = 0; i < v->gpu_count; i++)
         by_uuid[i] = &data->gpus[i];
     if (v->gpu_count)
-        qsort(by_uuid, v->gpu_count, sizeof *by_uuid, uuid_order);
+        qsort(by_uuid, v->gpu_count, sizeof *by_uuid, gpu_uuid_order);
     for (size_t i = 0; i < v->outlier_count; i++)
-        if ((gpu = find(by_uuid, v->gpu_count, v->outliers[i].uuid)))
+        if ((gpu = find_gpu(by_uuid, v->gpu_count, v->outliers[i].uuid)))
             gpu->outlier = &v->outliers[i];
     for (size_t i = 0; i < v->watch_count; i++)
-        if ((gpu = find(by_uuid, v->gpu_count, v->watch[i].uuid)))
+        if ((gpu = find_gpu(by_uuid, v->gpu_count, v->watch[i].uuid)))
             gpu->watch = &v->watch[i];
     for (size_t i = 0; i < v->node_finding_count; i++)
         for (size_t g = 0; v->node_findings[i].accused && g < v->node_findings[i].gpu_count; g++)
-            if ((gpu = find(by_uuid, v->gpu_count, v->node_findings[i].gpus[g]))) {
+            if ((gpu = find_gpu(by_uuid, v->gpu_count, v->node_findings[i].gpus[g]))) {
                 if (!gpu->place || v->node_findings[i].kind < gpu->place->kind)
                     gpu->place = &v->node_findings[i];
-                gpu->told |= html_cards_told(&v->node_findings[i], gpu->outlier);
+                gpu->shared |= shared_findings(&v->node_findings[i], gpu->outlier);
             }
     free(by_uuid);
     for (size_t i = 0; i < v->gpu_count; i++) {
@@ -165,20 +175,78 @@ static int fill_states(struct html_data *data)
         gpu->score = worst_score(gpu->outlier ? gpu->outlier : gpu->watch);
         gpu->oddity = oddity_of(gpu);
     }
-    return html_cards_fill(data);
 }
 
-/* gpu2 before gpu10. */
-static int node_order(const char *a, const char *b)
+static int outlier_card_order(const void *a, const void *b)
 {
-    return strverscmp(a ? a : "", b ? b : "");
+    const struct inventory_outlier *left = *(const struct inventory_outlier *const *)a;
+    const struct inventory_outlier *right = *(const struct inventory_outlier *const *)b;
+    if (left->kind != right->kind)
+        return left->kind < right->kind ? -1 : 1;
+    return (left > right) - (left < right);
 }
 
-static int place_order(const void *a, const void *b)
+static int place_card_order(const void *a, const void *b)
+{
+    const struct inventory_node *left = *(const struct inventory_node *const *)a;
+    const struct inventory_node *right = *(const struct inventory_node *const *)b;
+    if (left->kind != right->kind)
+        return left->kind < right->kind ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+/* Which outliers and places get cards, the worst kind first. An outlier of which a place has all
+ * findings gets none. */
+static void fill_cards(struct html_data *data)
+{
+    const struct inventory *v = data->inventory;
+    bool *covered = mem_array(v->outlier_count, sizeof *covered);
+    data->cards = mem_array(v->outlier_count, sizeof *data->cards);
+    data->places = mem_array(v->node_finding_count, sizeof *data->places);
+    for (size_t i = 0; i < v->gpu_count; i++) {
+        const struct inventory_outlier *outlier = data->gpus[i].outlier;
+        const size_t count = outlier ? outlier->finding_count : 0;
+        if (count && count < 64 && data->gpus[i].shared == (UINT64_C(1) << count) - 1)
+            covered[outlier - v->outliers] = true;
+    }
+    for (size_t i = 0; i < v->outlier_count; i++)
+        if (!covered[i])
+            data->cards[data->card_count++] = &v->outliers[i];
+    if (data->card_count)
+        qsort(data->cards, data->card_count, sizeof *data->cards, outlier_card_order);
+    for (size_t i = 0; i < v->node_finding_count; i++)
+        if (v->node_findings[i].accused)
+            data->places[data->place_count++] = &v->node_findings[i];
+    if (data->place_count)
+        qsort(data->places, data->place_count, sizeof *data->places, place_card_order);
+    free(covered);
+}
+
+/* Marks the GPUs to whose card the map can lead. */
+static void mark_cards(struct html_data *data)
+{
+    const struct inventory *v = data->inventory;
+    bool *shown = mem_array(v->outlier_count, sizeof *shown);
+    bool *place_shown = mem_array(v->node_finding_count, sizeof *place_shown);
+    for (size_t i = 0; i < data->card_count && i < HTML_CARDS_MAX; i++)
+        shown[data->cards[i] - v->outliers] = true;
+    for (size_t i = 0; i < data->place_count && i < HTML_CARDS_MAX; i++)
+        place_shown[data->places[i] - v->node_findings] = true;
+    for (size_t i = 0; i < v->gpu_count; i++) {
+        struct html_gpu *gpu = &data->gpus[i];
+        gpu->has_card = gpu->outlier && shown[gpu->outlier - v->outliers];
+        gpu->place_has_card = gpu->place && place_shown[gpu->place - v->node_findings];
+    }
+    free(shown);
+    free(place_shown);
+}
+
+static int gpu_place_order(const void *a, const void *b)
 {
     const struct inventory_gpu *left = ((const struct html_gpu *)a)->gpu;
     const struct inventory_gpu *right = ((const struct html_gpu *)b)->gpu;
-    int order = node_order(left->node, right->node);
+    /* gpu2 before gpu10 */
+    int order = strverscmp(left->node ? left->node : "", right->node ? right->node : "");
     if (!order)
         order = (left->index > right->index) - (left->index < right->index);
     if (!order)
@@ -186,25 +254,43 @@ static int place_order(const void *a, const void *b)
     return order ? order : str_order(left->uuid, right->uuid);
 }
 
-int html_data_init(struct html_data *data, const struct inventory *inventory)
+void html_data_init(struct html_data *data, const struct inventory *inventory)
 {
     *data = (struct html_data){.inventory = inventory};
     data->models = mem_array(inventory->model_count, sizeof *data->models);
     data->gpus = mem_array(inventory->gpu_count, sizeof *data->gpus);
-    if (!data->models || !data->gpus || fill_models(data))
-        return -ENOMEM;
+    fill_models(data);
     for (size_t i = 0; i < inventory->gpu_count; i++)
         data->gpus[i].gpu = &inventory->gpus[i];
     if (inventory->gpu_count)
-        qsort(data->gpus, inventory->gpu_count, sizeof *data->gpus, place_order);
+        qsort(data->gpus, inventory->gpu_count, sizeof *data->gpus, gpu_place_order);
     for (size_t i = 0; i < inventory->gpu_count; i++)
         data->node_count += !i || !str_equal(data->gpus[i].gpu->node, data->gpus[i - 1].gpu->node);
-    return fill_states(data);
+    fill_states(data);
+    fill_cards(data);
+    mark_cards(data);
+}
+
+size_t html_data_node_end(const struct html_data *data, size_t first)
+{
+    size_t last = first;
+    while (last < data->inventory->gpu_count &&
+           str_equal(data->gpus[last].gpu->node, data->gpus[first].gpu->node))
+        last++;
+    return last;
+}
+
+double html_data_value(const struct inventory_gpu *gpu, const char *metric)
+{
+    for (size_t i = 0; i < gpu->value_count; i++)
+        if (strcmp(gpu->values[i].metric, metric) == 0)
+            return gpu->values[i].value;
+    return NAN;
 }
 
 void html_data_fini(struct html_data *data)
 {
-    for (size_t i = 0; data->models && i < data->inventory->model_count; i++) {
+    for (size_t i = 0; i < data->inventory->model_count; i++) {
         for (size_t s = 0; s < data->models[i].series_count; s++)
             free(data->models[i].series[s].sorted);
         free(data->models[i].series);

@@ -26,7 +26,7 @@ struct html_gpu {
     const struct inventory_gpu *gpu;
     const struct inventory_outlier *outlier, *watch; /* NULL: none */
     const struct inventory_node *place;              /* accused node, slot or model */
-    uint64_t told; /* bit i: finding i of the outlier is that of a place as well */
+    uint64_t shared; /* bit i: finding i of the outlier is that of a place as well */
     bool has_card, place_has_card;
     double score; /* largest absolute score; NaN: none */
     enum html_oddity oddity;
@@ -48,20 +48,19 @@ struct html_data {
 /* The number of cards of each list is limited, because cards have pictures. */
 enum { HTML_CARDS_MAX = 200 };
 
-/* 0 or -ENOMEM; call html_data_fini in either case. The inventory must outlive the data. */
-int html_data_init(struct html_data *data, const struct inventory *inventory);
+/* The inventory must outlive the data, which is released with html_data_fini. */
+void html_data_init(struct html_data *data, const struct inventory *inventory);
 void html_data_fini(struct html_data *data);
-
-/* The findings of the outlier that the place has as well, as in `told`. outlier may be NULL. */
-uint64_t html_cards_told(const struct inventory_node *place,
-                         const struct inventory_outlier *outlier);
-
-/* Fills in cards and places when all states of the GPUs are there. 0 or -ENOMEM. */
-int html_cards_fill(struct html_data *data);
 
 /* NULL if there is none. */
 const struct html_model *html_data_model(const struct html_data *data, const char *id);
 const struct html_series *html_data_series(const struct html_model *model, const char *metric);
+
+/* The GPUs from `first` to the returned index - 1 are on one node. */
+size_t html_data_node_end(const struct html_data *data, size_t first);
+
+/* A judged value of a GPU; NaN: it has none. */
+double html_data_value(const struct inventory_gpu *gpu, const char *metric);
 
 /* The values must be sorted; NaN if there are none. */
 double html_quantile(const struct html_series *series, double share);

@@ -1,12 +1,12 @@
 /* Settings and health that differ from the majority of the model. Nothing is left out: GPUs with
  * the same difference share a row, and what varies by the moment is shown as a distribution. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "markup/html_text.h"
+#include "markup/table.h"
 #include "report/html/sections.h"
 
 /* Facts that differ between healthy GPUs from one moment to the next. A GPU that is too hot, or
@@ -42,7 +42,8 @@ static const struct facts *difference_facts(const struct inventory_gpu *gpu,
                                       : &gpu->hardware;
 }
 
-static const struct facts *model_facts(const struct html_model *model, enum difference_set set)
+static const struct facts *difference_usual_facts(const struct html_model *model,
+                                                  enum difference_set set)
 {
     const struct inventory_model *m = model->model;
     return set == DIFFERENCE_HEALTH   ? &m->health
@@ -58,7 +59,7 @@ static bool is_of_the_moment(const char *key)
     return false;
 }
 
-static int differences_collect(const struct html_data *data, struct differences *out)
+static void differences_collect(const struct html_data *data, struct differences *out)
 {
     for (size_t i = 0; i < data->inventory->gpu_count; i++) {
         const struct html_gpu *gpu = &data->gpus[i];
@@ -69,26 +70,23 @@ static int differences_collect(const struct html_data *data, struct differences 
                 const struct fact *here = &facts->items[f];
                 if (is_of_the_moment(here->key) && isfinite(fact_number(here)))
                     continue;
-                struct difference *grown =
-                    mem_grow(out->items, &out->capacity, out->count + 1, sizeof *grown);
-                if (!grown)
-                    return -ENOMEM;
-                out->items = grown;
-                grown[out->count++] = (struct difference){
+                out->items =
+                    mem_grow(out->items, &out->capacity, out->count + 1, sizeof *out->items);
+                out->items[out->count++] = (struct difference){
                     .gpu = gpu,
                     .here = here,
                     .usual =
-                        model ? facts_get(model_facts(model, (enum difference_set)set), here->key)
+                        model ? facts_get(difference_usual_facts(model, (enum difference_set)set),
+                                          here->key)
                               : NULL,
                     .set = (enum difference_set)set};
             }
         }
     }
-    return 0;
 }
 
 /* Larger numbers first, because more errors are worse. Texts by name. */
-static int value_order(const struct fact *a, const struct fact *b)
+static int fact_value_order(const struct fact *a, const struct fact *b)
 {
     const double left = fact_number(a), right = fact_number(b);
     if (a->kind == FACT_TEXT && b->kind == FACT_TEXT)
@@ -102,7 +100,7 @@ static int value_order(const struct fact *a, const struct fact *b)
 
 /* The order of rows: values before those that could not be read, health before settings. GPUs
  * of one row are adjacent, in the order of the data. */
-static int row_order(const struct difference *a, const struct difference *b)
+static int difference_row_order(const struct difference *a, const struct difference *b)
 {
     const bool a_unknown = a->here->kind == FACT_UNKNOWN, b_unknown = b->here->kind == FACT_UNKNOWN;
     if (a_unknown != b_unknown)
@@ -112,18 +110,18 @@ static int row_order(const struct difference *a, const struct difference *b)
     int order = strcmp(a->here->key, b->here->key);
     if (!order)
         order = str_order(a->gpu->gpu->model, b->gpu->gpu->model);
-    return order ? order : value_order(a->here, b->here);
+    return order ? order : fact_value_order(a->here, b->here);
 }
 
 static int difference_order(const void *left, const void *right)
 {
     const struct difference *a = left, *b = right;
-    int order = row_order(a, b);
+    int order = difference_row_order(a, b);
     return order ? order : (a->gpu > b->gpu) - (a->gpu < b->gpu);
 }
 
 /* "gpu0001:0,1,2 gpu0002:3": nodes with the indices of their GPUs. The GPUs are sorted by node. */
-static void put_places(struct strbuf *out, const struct difference *items, size_t count)
+static void difference_put_places(struct strbuf *out, const struct difference *items, size_t count)
 {
     const char *node = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -140,45 +138,43 @@ static void put_places(struct strbuf *out, const struct difference *items, size_
 }
 
 /* The GPUs of one row: a few with their UUIDs, more folded. */
-static void put_difference_gpus(struct strbuf *out, const struct difference *items, size_t count)
+static void difference_put_gpus(struct strbuf *out, const struct difference *items, size_t count)
 {
     enum { UUIDS_MAX = 4, UNFOLDED_MAX = 32 };
     if (count <= UUIDS_MAX)
         for (size_t i = 0; i < count; i++) {
             strbuf_puts(out, i ? "<br>" : "");
-            put_places(out, &items[i], 1);
+            difference_put_places(out, &items[i], 1);
             strbuf_puts(out, " <code>");
             html_text(out, items[i].gpu->gpu->uuid, HTML_NAME);
             strbuf_puts(out, "</code>");
         }
     else if (count <= UNFOLDED_MAX)
-        put_places(out, items, count);
+        difference_put_places(out, items, count);
     else {
         strbuf_printf(out, "<details><summary>%zu GPUs</summary>", count);
-        put_places(out, items, count);
+        difference_put_places(out, items, count);
         strbuf_puts(out, "</details>");
     }
 }
 
-static void put_rows(struct strbuf *out, const struct html_data *data,
-                     const struct differences *differences)
+static void differences_put_rows(struct strbuf *out, const struct html_data *data,
+                                 const struct differences *differences)
 {
     const struct difference *items = differences->items;
     const bool models = data->inventory->model_count > 1;
-    strbuf_printf(out,
-                  "<div class=wide><table class=\"sort filter\"><thead><tr><th>fact%s<th>here"
-                  "<th>most of its model<th class=n>GPUs<th>which (node:GPU)</thead><tbody>\n",
-                  models ? "<th>model" : "");
+    table_open(out, "sort filter");
+    table_heads(out, models ? "fact|model" : "fact");
+    table_heads(out, "here|most of its model|#GPUs|which (node:GPU)");
+    table_heads_end(out);
     for (size_t from = 0, to; from < differences->count; from = to) {
         const struct difference *row = &items[from];
-        for (to = from + 1; to < differences->count && row_order(row, &items[to]) == 0;)
+        for (to = from + 1; to < differences->count && difference_row_order(row, &items[to]) == 0;)
             to++;
         strbuf_printf(out, "<tr><td>%s.", difference_set_names[row->set]);
         html_text(out, row->here->key, HTML_NAME);
-        if (models) {
-            strbuf_puts(out, "<td>");
-            html_text(out, row->gpu->gpu->model, HTML_NAME);
-        }
+        if (models)
+            table_name(out, row->gpu->gpu->model);
         strbuf_puts(out, "<td>");
         if (row->here->kind == FACT_UNKNOWN)
             strbuf_puts(out, "not known");
@@ -187,10 +183,10 @@ static void put_rows(struct strbuf *out, const struct html_data *data,
         strbuf_puts(out, "<td>");
         html_fact(out, row->usual);
         strbuf_printf(out, "<td class=n>%zu<td class=t>", to - from);
-        put_difference_gpus(out, row, to - from);
+        difference_put_gpus(out, row, to - from);
         strbuf_puts(out, "\n");
     }
-    strbuf_puts(out, "</tbody></table></div>\n");
+    table_end(out);
 }
 
 /* A value of the moment of one GPU. */
@@ -224,7 +220,7 @@ static size_t moments_collect(const struct html_data *data, const struct html_mo
             fact = facts_get(difference_facts(gpu, (enum difference_set)set), key);
         differ |= fact != NULL;
         for (int set = 0; measured && set < DIFFERENCE_SETS && !fact; set++)
-            fact = facts_get(model_facts(model, (enum difference_set)set), key);
+            fact = facts_get(difference_usual_facts(model, (enum difference_set)set), key);
         if (isfinite(fact_number(fact)))
             out[count++] = (struct moment){fact_number(fact), &data->gpus[i]};
     }
@@ -233,36 +229,30 @@ static size_t moments_collect(const struct html_data *data, const struct html_mo
     return differ ? count : 0;
 }
 
-static void put_moment_end(struct strbuf *out, const struct moment *moment)
+static void moment_put_end(struct strbuf *out, const struct moment *moment)
 {
-    strbuf_puts(out, "<td class=n>");
-    html_figure(out, moment->value);
-    strbuf_puts(out, "<td>");
-    html_text(out, moment->gpu->gpu->node, HTML_NAME);
+    table_figure(out, moment->value);
+    table_name(out, moment->gpu->gpu->node);
     strbuf_printf(out, ":%d", (int)moment->gpu->gpu->index);
 }
 
 /* The rows of the distributions; nothing if no fact of the moment differs. */
-static void put_moments(struct strbuf *out, const struct html_data *data)
+static void moments_put_rows(struct strbuf *out, const struct html_data *data)
 {
     struct moment *moments = mem_array(data->inventory->gpu_count, sizeof *moments);
-    if (!moments) {
-        out->failed = true;
-        return;
-    }
     for (size_t m = 0; m < data->inventory->model_count; m++)
         for (size_t f = 0; f < COUNT_OF(moment_facts); f++) {
             const size_t count =
                 moments_collect(data, &data->models[m], moment_facts[f].key, moments);
             if (!count)
                 continue;
-            strbuf_printf(out, "<tr><td>%s<td>", moment_facts[f].key);
-            html_text(out, data->inventory->models[m].id, HTML_NAME);
+            table_row(out);
+            table_name(out, moment_facts[f].key);
+            table_name(out, data->inventory->models[m].id);
             strbuf_printf(out, "<td>%s<td class=n>%zu", moment_facts[f].unit, count);
-            put_moment_end(out, &moments[0]);
-            strbuf_puts(out, "<td class=n>");
-            html_figure(out, (moments[(count - 1) / 2].value + moments[count / 2].value) / 2);
-            put_moment_end(out, &moments[count - 1]);
+            moment_put_end(out, &moments[0]);
+            table_figure(out, (moments[(count - 1) / 2].value + moments[count / 2].value) / 2);
+            moment_put_end(out, &moments[count - 1]);
             strbuf_puts(out, "\n");
         }
     free(moments);
@@ -272,26 +262,22 @@ void html_differences(struct strbuf *out, const struct html_data *data)
 {
     struct differences differences = {0};
     struct strbuf moments = {0};
-    if (differences_collect(data, &differences))
-        out->failed = true;
+    differences_collect(data, &differences);
     if (differences.count)
         qsort(differences.items, differences.count, sizeof *differences.items, difference_order);
-    put_moments(&moments, data);
+    moments_put_rows(&moments, data);
     if (differences.count || moments.length)
         strbuf_puts(out, "<section id=differences><h2>Settings and health that differ</h2>\n");
     if (differences.count)
-        put_rows(out, data, &differences);
+        differences_put_rows(out, data, &differences);
     if (moments.length) {
-        strbuf_puts(out, "<h3>What varies by the moment</h3>\n<div class=wide><table class=\"sort "
-                         "filter\"><thead><tr><th>fact<th>model<th>unit<th class=n>GPUs"
-                         "<th class=n>least<th>on<th class=n>median<th class=n>most<th>on"
-                         "</thead><tbody>\n");
+        strbuf_puts(out, "<h3>What varies by the moment</h3>\n");
+        table_begin(out, "sort filter", "fact|model|unit|#GPUs|#least|on|#median|#most|on");
         strbuf_append(out, moments.data, moments.length);
-        strbuf_puts(out, "</tbody></table></div>\n");
+        table_end(out);
     }
     if (differences.count || moments.length)
         strbuf_puts(out, "</section>\n");
-    out->failed |= moments.failed;
     strbuf_fini(&moments);
     free(differences.items);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "inventory/link_row.h"
 #include "markup/html_text.h"
 #include "report/html/sections.h"
@@ -11,14 +12,14 @@
 enum { NODES_MAX = 40, PEERS_MAX = 64 };
 
 /* GPUs first to last - 1 of the data: a node. */
-struct node {
+struct link_node {
     size_t first, last;
     double fastest; /* of all links, GB/s */
 };
 
 /* Word `place` of a list of the GPU; NULL: none. */
-static const char *word_at(const struct inventory_gpu *gpu, const char *key, size_t place,
-                           size_t *out_length)
+static const char *links_word(const struct inventory_gpu *gpu, const char *key, size_t place,
+                              size_t *out_length)
 {
     const char *at = facts_text(&gpu->links, key);
     for (size_t i = 0; at && link_row_word(&at, out_length); at += *out_length)
@@ -27,35 +28,35 @@ static const char *word_at(const struct inventory_gpu *gpu, const char *key, siz
     return NULL;
 }
 
-static double number_at(const struct inventory_gpu *gpu, const char *key, size_t place)
+static double links_number(const struct inventory_gpu *gpu, const char *key, size_t place)
 {
     size_t length;
-    const char *word = word_at(gpu, key, place, &length);
+    const char *word = links_word(gpu, key, place, &length);
     return word ? link_row_number(word, length) : NAN;
 }
 
 /* The place of a peer in the lists of the GPU; SIZE_MAX: it is not among them. */
-static size_t place_of(const struct inventory_gpu *gpu, const char *uuid)
+static size_t links_place(const struct inventory_gpu *gpu, const char *uuid)
 {
     size_t length;
     const char *word;
-    for (size_t i = 0; uuid && i < PEERS_MAX && (word = word_at(gpu, "gpus", i, &length)); i++)
+    for (size_t i = 0; uuid && i < PEERS_MAX && (word = links_word(gpu, "gpus", i, &length)); i++)
         if (strlen(uuid) == length && strncmp(word, uuid, length) == 0)
             return i;
     return SIZE_MAX;
 }
 
-static bool is_of_links(const struct inventory_finding *finding)
+static bool finding_is_of_links(const struct inventory_finding *finding)
 {
     return strncmp(finding->metric, "links.", 6) == 0;
 }
 
-static size_t put_findings(struct strbuf *out, const struct html_gpu *gpu,
-                           const struct inventory_outlier *entry, bool accused)
+static size_t gpu_put_link_findings(struct strbuf *out, const struct html_gpu *gpu,
+                                    const struct inventory_outlier *entry, bool accused)
 {
     size_t count = 0;
     for (size_t i = 0; entry && i < entry->finding_count; i++) {
-        if (!is_of_links(&entry->findings[i]))
+        if (!finding_is_of_links(&entry->findings[i]))
             continue;
         count++;
         if (!out)
@@ -68,19 +69,19 @@ static size_t put_findings(struct strbuf *out, const struct html_gpu *gpu,
 }
 
 /* Puts the findings about links of a node's GPUs, or only counts them if out is NULL. */
-static size_t put_node_findings(struct strbuf *out, const struct html_data *data,
-                                const struct node *node)
+static size_t node_put_link_findings(struct strbuf *out, const struct html_data *data,
+                                     const struct link_node *node)
 {
     size_t count = 0;
     for (size_t i = node->first; i < node->last; i++) {
         const struct html_gpu *gpu = &data->gpus[i];
-        count += put_findings(out, gpu, gpu->outlier, true);
-        count += put_findings(out, gpu, gpu->watch, false);
+        count += gpu_put_link_findings(out, gpu, gpu->outlier, true);
+        count += gpu_put_link_findings(out, gpu, gpu->watch, false);
     }
     return count;
 }
 
-static const char *class_of(double loss)
+static const char *link_class(double loss)
 {
     static const double steps[] = {0.03, 0.1, 0.3, 0.7};
     static const char *const classes[] = {"", " class=w", " class=a", " class=b", " class=c"};
@@ -90,12 +91,12 @@ static const char *class_of(double loss)
     return classes[i];
 }
 
-static void put_cell(struct strbuf *out, const struct node *node, const struct inventory_gpu *gpu,
-                     const struct inventory_gpu *peer)
+static void links_put_cell(struct strbuf *out, const struct link_node *node,
+                           const struct inventory_gpu *gpu, const struct inventory_gpu *peer)
 {
-    size_t place = place_of(gpu, peer->uuid), length = 0;
-    const char *state = place == SIZE_MAX ? NULL : word_at(gpu, "state", place, &length);
-    double read = number_at(gpu, "read", place), write = number_at(gpu, "write", place);
+    size_t place = links_place(gpu, peer->uuid), length = 0;
+    const char *state = place == SIZE_MAX ? NULL : links_word(gpu, "state", place, &length);
+    double read = links_number(gpu, "read", place), write = links_number(gpu, "write", place);
     if (gpu == peer || !state) {
         strbuf_puts(out, "<td></td>");
         return;
@@ -107,40 +108,32 @@ static void put_cell(struct strbuf *out, const struct node *node, const struct i
         return;
     }
     strbuf_printf(out, "<td title=\"GPU %d: %.4g GB/s from GPU %d, %.4g GB/s to it, %.4g both ways",
-                  (int)gpu->index, read, (int)peer->index, write, number_at(gpu, "both", place));
-    double sms = number_at(gpu, "sm_both", place), latency = number_at(gpu, "latency", place);
+                  (int)gpu->index, read, (int)peer->index, write, links_number(gpu, "both", place));
+    double sms = links_number(gpu, "sm_both", place), latency = links_number(gpu, "latency", place);
     if (isfinite(sms))
         strbuf_printf(out, ", %.4g by SMs", sms);
     if (isfinite(latency))
         strbuf_printf(out, ", %.0f cycles", latency);
-    strbuf_printf(out, "\"><i%s></i>%.0f</td>", class_of(1 - fmin(read, write) / node->fastest),
+    strbuf_printf(out, "\"><i%s></i>%.0f</td>", link_class(1 - fmin(read, write) / node->fastest),
                   fmin(read, write));
-}
-
-static double value_of(const struct inventory_gpu *gpu, const char *metric)
-{
-    for (size_t i = 0; i < gpu->value_count; i++)
-        if (strcmp(gpu->values[i].metric, metric) == 0)
-            return gpu->values[i].value;
-    return NAN;
 }
 
 /* Columns beside the matrix: the host link of the GPU alone, and with all others. */
 static const char *const host_metrics[] = {"host.bandwidth.h2d", "host.together.h2d",
                                            "host.bandwidth.d2h", "host.together.d2h"};
 
-static bool has_host_columns(const struct html_data *data, const struct node *node)
+static bool node_has_host_columns(const struct html_data *data, const struct link_node *node)
 {
     for (size_t i = node->first; i < node->last; i++)
-        if (isfinite(value_of(data->gpus[i].gpu, "host.together.h2d")))
+        if (isfinite(html_data_value(data->gpus[i].gpu, "host.together.h2d")))
             return true;
     return false;
 }
 
-static void put_host_cells(struct strbuf *out, const struct inventory_gpu *gpu)
+static void links_put_host_cells(struct strbuf *out, const struct inventory_gpu *gpu)
 {
-    for (size_t i = 0; i < sizeof host_metrics / sizeof *host_metrics; i++) {
-        double value = value_of(gpu, host_metrics[i]);
+    for (size_t i = 0; i < COUNT_OF(host_metrics); i++) {
+        double value = html_data_value(gpu, host_metrics[i]);
         if (isfinite(value))
             strbuf_printf(out, "<td>%.3g</td>", value);
         else
@@ -148,18 +141,20 @@ static void put_host_cells(struct strbuf *out, const struct inventory_gpu *gpu)
     }
 }
 
-static void put_node_name(struct strbuf *out, const struct html_data *data, const struct node *node)
+static void links_put_name(struct strbuf *out, const struct html_data *data,
+                           const struct link_node *node)
 {
     strbuf_puts(out, "<h3>");
     html_text(out, data->gpus[node->first].gpu->node, HTML_NAME);
     strbuf_puts(out, "</h3>\n");
-    put_node_findings(out, data, node);
+    node_put_link_findings(out, data, node);
 }
 
-static void put_node(struct strbuf *out, const struct html_data *data, const struct node *node)
+static void links_put_node(struct strbuf *out, const struct html_data *data,
+                           const struct link_node *node)
 {
-    put_node_name(out, data, node);
-    bool host = has_host_columns(data, node);
+    links_put_name(out, data, node);
+    bool host = node_has_host_columns(data, node);
     strbuf_puts(out, "<div class=wide><table class=links><tr><th>GPU</th>");
     for (size_t j = node->first; j < node->last; j++)
         strbuf_printf(out, "<th>%d</th>", (int)data->gpus[j].gpu->index);
@@ -169,34 +164,34 @@ static void put_node(struct strbuf *out, const struct html_data *data, const str
     for (size_t i = node->first; i < node->last; i++) {
         strbuf_printf(out, "<tr><th>%d</th>", (int)data->gpus[i].gpu->index);
         for (size_t j = node->first; j < node->last; j++)
-            put_cell(out, node, data->gpus[i].gpu, data->gpus[j].gpu);
+            links_put_cell(out, node, data->gpus[i].gpu, data->gpus[j].gpu);
         if (host)
-            put_host_cells(out, data->gpus[i].gpu);
+            links_put_host_cells(out, data->gpus[i].gpu);
         strbuf_puts(out, "</tr>\n");
     }
     strbuf_puts(out, "</table></div>\n");
 }
 
 /* The node that begins at a GPU. False: none of its GPUs has links. */
-static bool find_node(const struct html_data *data, size_t first, struct node *out)
+static bool links_find_node(const struct html_data *data, size_t first, struct link_node *out)
 {
     bool any = false;
-    *out = (struct node){.first = first, .last = first};
+    *out = (struct link_node){.first = first, .last = first};
     while (out->last < data->inventory->gpu_count &&
            str_equal(data->gpus[out->last].gpu->node, data->gpus[first].gpu->node)) {
         const struct inventory_gpu *gpu = data->gpus[out->last++].gpu;
         size_t length;
         any = any || facts_text(&gpu->links, "gpus");
-        for (size_t k = 0; k < PEERS_MAX && word_at(gpu, "gpus", k, &length); k++) {
-            out->fastest = fmax(out->fastest, number_at(gpu, "read", k));
-            out->fastest = fmax(out->fastest, number_at(gpu, "write", k));
+        for (size_t k = 0; k < PEERS_MAX && links_word(gpu, "gpus", k, &length); k++) {
+            out->fastest = fmax(out->fastest, links_number(gpu, "read", k));
+            out->fastest = fmax(out->fastest, links_number(gpu, "write", k));
         }
     }
     return any;
 }
 
 /* Why no GPU has links to others: the first reason. NULL: none. */
-static const char *why_none(const struct html_data *data)
+static const char *links_missing_reason(const struct html_data *data)
 {
     const char *why = NULL;
     for (size_t i = 0; i < data->inventory->gpu_count && !why; i++)
@@ -207,16 +202,16 @@ static const char *why_none(const struct html_data *data)
 void html_links(struct strbuf *out, const struct html_data *data)
 {
     size_t shown = 0, hidden = 0;
-    struct node node;
+    struct link_node node;
     for (int bad = 1; bad >= 0; bad--)
         for (size_t first = 0; first < data->inventory->gpu_count; first = node.last) {
-            bool any = find_node(data, first, &node);
-            if (!any || (put_node_findings(NULL, data, &node) > 0) != bad)
+            bool any = links_find_node(data, first, &node);
+            if (!any || (node_put_link_findings(NULL, data, &node) > 0) != bad)
                 continue;
             if (shown == NODES_MAX) {
                 hidden++;
                 if (bad)
-                    put_node_name(out, data, &node);
+                    links_put_name(out, data, &node);
                 continue;
             }
             if (!shown++)
@@ -226,11 +221,11 @@ void html_links(struct strbuf *out, const struct html_data *data)
                             "the fastest link of the node by:<i></i>up to 3&nbsp;%<i class=w></i>"
                             "10&nbsp;%<i class=a></i>30&nbsp;%<i class=b></i>70&nbsp;%"
                             "<i class=c></i>more</p>\n");
-            put_node(out, data, &node);
+            links_put_node(out, data, &node);
         }
     if (hidden)
         strbuf_printf(out, "<p>The links of %zu more nodes are in the inventory.</p>\n", hidden);
-    const char *why = shown ? NULL : why_none(data);
+    const char *why = shown ? NULL : links_missing_reason(data);
     if (why) {
         strbuf_puts(out, "<section id=links><h2>Links between GPUs</h2>\n<p>Not measured: ");
         html_text(out, why, HTML_NAME);

@@ -1,39 +1,40 @@
-/* The SMs of a model and the regions of its memory, each with its figure. */
+/* Maps of a model: its SMs and the regions of its memory, each with its figure, and its die. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "inventory/fingerprint.h"
 #include "markup/html_text.h"
 #include "report/html/sections.h"
 
 enum { PLACES_MAX = 1024 };
 
 /* What a map shows. Its numbers are a note of a measure. */
-struct map {
+struct place_map {
     const char *metric; /* or the part before the dot */
     const char *note;
     const char *place; /* what each number belongs to */
     const char *unit;
     bool rates; /* higher is better */
 };
-static const struct map sm_maps[] = {{"sm", "map", "SM", "cycles", false},
-                                     {"l2", "map", "SM", "cycles", false}};
-static const struct map bandwidth_maps[] = {
+static const struct place_map sm_maps[] = {{"sm", "map", "SM", "cycles", false},
+                                           {"l2", "map", "SM", "cycles", false}};
+static const struct place_map bandwidth_maps[] = {
     {"die.bandwidth.alone", "map", "SM", "GB/s, each SM alone", true},
     {"die.bandwidth.together", "map", "SM", "GB/s, all SMs together", true},
     {"die.bandwidth.group", "map", "group", "GB/s, the SMs of a group together", true},
 };
-static const struct map cluster_maps[] = {
+static const struct place_map cluster_maps[] = {
     {"cluster.latency", "map", "SM", "cycles to an SM of the usual distance", false}};
-static const struct map memory_maps[] = {
+static const struct place_map memory_maps[] = {
     {"main.whole.latency", "map", "region", "cycles", false},
     {"main.whole.slow_regions", "read_map", "region", "GB/s read", true},
     {"main.whole.slow_regions", "write_map", "region", "GB/s written", true},
 };
 
 /* Reads the numbers of a map; 0 if the text is not one. */
-static size_t read_map(const char *text, double values[PLACES_MAX])
+static size_t places_read(const char *text, double values[PLACES_MAX])
 {
     size_t count = 0;
     while (count < PLACES_MAX) {
@@ -49,7 +50,7 @@ static size_t read_map(const char *text, double values[PLACES_MAX])
     return *text ? 0 : count;
 }
 
-static const char *class_of(double share)
+static const char *slowness_class(double share)
 {
     static const double steps[] = {0.01, 0.03, 0.1, 0.3};
     static const char *const classes[] = {"", " class=w", " class=a", " class=b", " class=c"};
@@ -59,10 +60,11 @@ static const char *class_of(double share)
     return classes[i];
 }
 
-static void put_map(struct strbuf *out, const struct map *map, const char *metric, const char *text)
+static void place_map_put(struct strbuf *out, const struct place_map *map, const char *metric,
+                          const char *text)
 {
     double values[PLACES_MAX];
-    size_t count = read_map(text, values);
+    size_t count = places_read(text, values);
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < count; i++) {
         low = fmin(low, values[i]);
@@ -75,12 +77,12 @@ static void put_map(struct strbuf *out, const struct map *map, const char *metri
     strbuf_printf(out, ": %.1f to %.1f %s</h4><div class=map>", low, high, map->unit);
     for (size_t i = 0; i < count; i++)
         strbuf_printf(out, "<i%s title=\"%s %zu: %.1f\"></i>",
-                      class_of(map->rates ? high / values[i] - 1 : values[i] / low - 1), map->place,
-                      i, values[i]);
+                      slowness_class(map->rates ? high / values[i] - 1 : values[i] / low - 1),
+                      map->place, i, values[i]);
     strbuf_puts(out, "</div>\n");
 }
 
-static bool is_of(const struct map *map, const struct measure *m)
+static bool place_map_is_of(const struct place_map *map, const struct measure *m)
 {
     size_t length = strlen(map->metric);
     return strncmp(m->metric, map->metric, length) == 0 &&
@@ -88,14 +90,14 @@ static bool is_of(const struct map *map, const struct measure *m)
 }
 
 /* The maps of the list that the model has, folded under one title. */
-static void put_maps(struct strbuf *out, const struct inventory_model *model, const char *title,
-                     const struct map *maps, size_t count)
+static void place_maps_put(struct strbuf *out, const struct inventory_model *model,
+                           const char *title, const struct place_map *maps, size_t count)
 {
     bool begun = false;
     for (size_t i = 0; i < count * model->memory.count; i++) {
-        const struct map *map = &maps[i / model->memory.count];
+        const struct place_map *map = &maps[i / model->memory.count];
         const struct measure *m = &model->memory.items[i % model->memory.count];
-        const char *text = is_of(map, m) ? facts_text(&m->notes, map->note) : NULL;
+        const char *text = place_map_is_of(map, m) ? facts_text(&m->notes, map->note) : NULL;
         bool groups = text && !map->rates && (!m->unit || strcmp(m->unit, "cycles") != 0);
         if (!text || groups) /* groups of SMs have a map too, of another kind */
             continue;
@@ -107,19 +109,136 @@ static void put_maps(struct strbuf *out, const struct inventory_model *model, co
                           "</p>\n",
                           title);
         begun = true;
-        put_map(out, map, m->metric, text);
+        place_map_put(out, map, m->metric, text);
     }
     if (begun)
         strbuf_puts(out, "</details>\n");
 }
 
+/* The maps of the die as small pictures: how far each SM is from each group of slices of L2, and
+ * from each region of the memory. */
+enum { LEVELS = 8, SMS_MAX = 1024, GROUPS_MAX = 128, CELL_PX = 5 };
+
+static const char die_letters[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/* The map as a text of die_letters: rows of SMs, a space between two. */
+struct die_map {
+    const char *rows;
+    size_t sms, groups;
+    int highest; /* number of the highest letter */
+};
+
+static int letter_number(char letter)
+{
+    const char *found = letter ? strchr(die_letters, letter) : NULL;
+    return found ? (int)(found - die_letters) : -1;
+}
+
+/* False if the text is not a map. */
+static bool die_map_read(const char *text, struct die_map *out_map)
+{
+    struct die_map map = {.rows = text, .groups = strcspn(text, " ")};
+    size_t length = strlen(text);
+    if (!map.groups || map.groups > GROUPS_MAX || (length + 1) % (map.groups + 1))
+        return false;
+    map.sms = (length + 1) / (map.groups + 1);
+    for (size_t i = 0; i < length; i++) {
+        bool gap = i % (map.groups + 1) == map.groups;
+        int number = letter_number(text[i]);
+        if (gap ? text[i] != ' ' : number < 0)
+            return false;
+        map.highest = number > map.highest ? number : map.highest;
+    }
+    *out_map = map;
+    return map.sms <= SMS_MAX && map.highest > 0;
+}
+
+static int die_map_level(const struct die_map *map, size_t sm, size_t group)
+{
+    return letter_number(map->rows[sm * (map->groups + 1) + group]) * (LEVELS - 1) / map->highest;
+}
+
+/* All cells of one level, as one path: a stroke for each run of neighbours. */
+static void die_map_put_level(struct strbuf *out, const struct die_map *map, int level)
+{
+    strbuf_printf(out, "<path stroke-opacity=\"%.2f\" d=\"", (level + 1.0) / LEVELS);
+    for (size_t g = 0; g < map->groups; g++)
+        for (size_t sm = 0; sm < map->sms;) {
+            size_t end = sm;
+            while (end < map->sms && die_map_level(map, end, g) == level)
+                end++;
+            if (end > sm)
+                strbuf_printf(out, "M%zu %zu.5h%zu", sm, g, end - sm);
+            sm = end > sm ? end : sm + 1;
+        }
+    strbuf_puts(out, "\"/>");
+}
+
+/* what: the rows of the picture. */
+static void die_map_put(struct strbuf *out, const struct die_map *map, const char *what)
+{
+    strbuf_printf(out,
+                  "<svg class=die role=img aria-label=\"latency of each SM to each %s\" "
+                  "width=\"%zu\" height=\"%zu\" viewBox=\"0 0 %zu %zu\" "
+                  "preserveAspectRatio=none stroke=\"#06c\">",
+                  what, map->sms * CELL_PX, map->groups * CELL_PX, map->sms, map->groups);
+    for (int level = 0; level < LEVELS; level++)
+        die_map_put_level(out, map, level);
+    strbuf_puts(out, "</svg></details>\n");
+}
+
+static void die_put_slices(struct strbuf *out, const struct inventory_model *model)
+{
+    const struct measure *m = measures_get(&model->memory, "die.slice_groups");
+    const char *text = m ? facts_text(&m->notes, FINGERPRINT_MAP) : NULL;
+    double low = m ? fact_number(facts_get(&m->notes, "from_cycles")) : NAN;
+    double step = m ? fact_number(facts_get(&m->notes, "step_cycles")) : NAN;
+    struct die_map map;
+    if (!text || !isfinite(low) || !isfinite(step) || !die_map_read(text, &map))
+        return;
+    strbuf_printf(out,
+                  "<details><summary>Map of the die</summary><p>Latency of %zu SMs (columns) to "
+                  "%zu groups of L2 slices (rows), %.0f (light) to %.0f cycles (dark)</p>\n",
+                  map.sms, map.groups, low, low + step * map.highest);
+    die_map_put(out, &map, "group of slices");
+}
+
+/* The text begins with the lowest latency, the step between two die_letters, and the distance of
+ * two regions. */
+static void die_put_regions(struct strbuf *out, const struct inventory_model *model)
+{
+    const struct measure *m = measures_get(&model->memory, "die.memory_latency");
+    const char *text = m ? facts_text(&m->notes, FINGERPRINT_REGIONS) : NULL;
+    double numbers[3];
+    struct die_map map;
+    for (size_t i = 0; text && i < 3; i++) {
+        char *end;
+        numbers[i] = strtod(text, &end);
+        text = end == text || *end != ' ' || !isfinite(numbers[i]) ? NULL : end;
+    }
+    if (!text || !die_map_read(text + 1, &map))
+        return;
+    strbuf_printf(
+        out,
+        "<details><summary>Map of SMs and memory</summary><p>Latency of %zu SMs (columns) "
+        "to %zu regions of the memory (rows, %.1f GiB apart), %.0f (light) to %.0f cycles "
+        "(dark)%s</p>\n",
+        map.sms, map.groups, numbers[2] / (1 << 30), numbers[0],
+        numbers[0] + numbers[1] * map.highest,
+        model->count > 1 ? "; of the GPU with the median latency" : "");
+    die_map_put(out, &map, "region of the memory");
+}
+
 void html_maps(struct strbuf *out, const struct inventory_model *model)
 {
-    put_maps(out, model, "SMs", sm_maps, COUNT_OF(sm_maps));
-    put_maps(out, model, "bandwidth from L2, by SM", bandwidth_maps, COUNT_OF(bandwidth_maps));
-    put_maps(out, model, "clusters, by SM", cluster_maps, COUNT_OF(cluster_maps));
-    html_die_map(out, model);
-    put_maps(out, model,
-             model->count > 1 ? "memory, by region, of the median GPU" : "memory, by region",
-             memory_maps, COUNT_OF(memory_maps));
+    place_maps_put(out, model, "SMs", sm_maps, COUNT_OF(sm_maps));
+    place_maps_put(out, model, "bandwidth from L2, by SM", bandwidth_maps,
+                   COUNT_OF(bandwidth_maps));
+    place_maps_put(out, model, "clusters, by SM", cluster_maps, COUNT_OF(cluster_maps));
+    die_put_slices(out, model);
+    die_put_regions(out, model);
+    place_maps_put(out, model,
+                   model->count > 1 ? "memory, by region, of the median GPU" : "memory, by region",
+                   memory_maps, COUNT_OF(memory_maps));
 }

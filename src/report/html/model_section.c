@@ -1,10 +1,13 @@
-/* One model: drawing, comparison with reported and reference values, distributions, sweeps, SMs. */
+/* One model: comparison with reported and reference values, distributions, caches of instructions,
+ * clusters, facts; drawings, sweeps and maps are in files of their own. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "markup/html_text.h"
+#include "markup/table.h"
 #include "report/html/sections.h"
 
 /* True for a value that the driver reports and no probe measured. */
@@ -14,7 +17,7 @@ static bool is_claim(const struct measure *m)
            str_equal(m->method, "reported");
 }
 
-static void put_value(struct strbuf *out, const struct measure *m)
+static void measure_put_value(struct strbuf *out, const struct measure *m)
 {
     if (is_claim(m)) {
         strbuf_puts(out, "<span class=dim>not measured</span>");
@@ -34,7 +37,7 @@ static void put_value(struct strbuf *out, const struct measure *m)
     }
 }
 
-static void put_note(struct strbuf *out, const struct measure *m, const char *note)
+static void measure_put_note(struct strbuf *out, const struct measure *m, const char *note)
 {
     double value = fact_number(facts_get(&m->notes, note));
     if (isfinite(value))
@@ -42,7 +45,7 @@ static void put_note(struct strbuf *out, const struct measure *m, const char *no
 }
 
 /* The fact of the hardware with which a metric is compared. */
-static const char *hardware_of(const char *metric)
+static const char *metric_hardware_fact(const char *metric)
 {
     static const char *const rows[][2] = {
         {"l2.size", "l2_bytes"}, {"main.size", "memory_bytes"}, {"sm.count", "sms"}};
@@ -52,11 +55,11 @@ static const char *hardware_of(const char *metric)
     return NULL;
 }
 
-static void put_reference(struct strbuf *out, const struct measure *m,
-                          const struct judge_reference *reference)
+static void measure_put_reference(struct strbuf *out, const struct measure *m,
+                                  const struct judge_reference *reference)
 {
     static const char *const words[] = {"at least ", "peak ", ""};
-    const char *fact = hardware_of(m->metric);
+    const char *fact = metric_hardware_fact(m->metric);
     for (size_t i = 0; reference && i < reference->entry_count; i++) {
         const struct reference_entry *entry = &reference->entries[i];
         const char *key = entry->kind == REFERENCE_HARDWARE ? fact : m->metric;
@@ -68,82 +71,75 @@ static void put_reference(struct strbuf *out, const struct measure *m,
     }
 }
 
-static void put_row(struct strbuf *out, const struct measure *m,
-                    const struct judge_reference *reference)
+static void measure_put_row(struct strbuf *out, const struct measure *m,
+                            const struct judge_reference *reference)
 {
-    bool number = m->kind == MEASURE_NUMBER && measure_status_valued(m->status);
-    strbuf_puts(out, "<tr><td>");
-    html_text(out, m->metric, HTML_NAME);
+    const bool number = m->kind == MEASURE_NUMBER && measure_status_valued(m->status);
+    const double ns = fact_number(facts_get(&m->notes, "ns"));
+    table_row(out);
+    table_name(out, m->metric);
     strbuf_puts(out, "<td class=n>");
-    put_value(out, m);
+    measure_put_value(out, m);
     strbuf_puts(out, "<td class=n>");
-    double ns = fact_number(facts_get(&m->notes, "ns"));
     if (isfinite(ns))
         html_quantity(out, ns, "ns");
     strbuf_puts(out, "<td class=n>");
     if (is_claim(m))
         html_quantity(out, m->value, m->unit);
     else
-        put_note(out, m, "reported");
+        measure_put_note(out, m, "reported");
     strbuf_puts(out, "<td class=n>");
-    put_note(out, m, "nominal");
+    measure_put_note(out, m, "nominal");
     strbuf_puts(out, "<td class=n>");
-    put_reference(out, m, reference);
+    measure_put_reference(out, m, reference);
     strbuf_puts(out, "<td class=n>");
     if (number && isfinite(m->spread))
         html_quantity(out, m->spread, m->unit);
     strbuf_puts(out, "<td class=n>");
     if (number && isfinite(m->confidence))
         strbuf_printf(out, "%.4g", m->confidence);
-    strbuf_puts(out, "<td class=t>");
-    html_text(out, m->reason ? m->reason : m->method, HTML_SENTENCE);
+    table_sentence(out, m->reason ? m->reason : m->method);
     strbuf_puts(out, "\n");
 }
 
-static void put_table(struct strbuf *out, const struct inventory_model *model,
-                      const struct judge_reference *reference)
+static void model_put_measures(struct strbuf *out, const struct inventory_model *model,
+                               const struct judge_reference *reference)
 {
-    strbuf_puts(
-        out, "<details open><summary>Measured, reported, reference</summary><div class=wide>"
-             "<table class=\"sort filter\"><thead><tr><th>attribute<th class=n>measured<th "
-             "class=n>in time"
-             "<th class=n>driver says<th class=n>documented<th class=n>reference<th class=n>spread"
-             "<th class=n>confidence"
-             "<th>method, or why not</thead><tbody>\n");
+    strbuf_puts(out, "<details open><summary>Measured, reported, reference</summary>");
+    table_begin(out, "sort filter",
+                "attribute|#measured|#in time|#driver says|#documented|#reference|#spread"
+                "|#confidence|method, or why not");
     for (size_t i = 0; i < model->memory.count; i++)
-        put_row(out, &model->memory.items[i], reference);
-    strbuf_puts(out, "</tbody></table></div></details>\n");
+        measure_put_row(out, &model->memory.items[i], reference);
+    table_end(out);
+    strbuf_puts(out, "</details>\n");
 }
 
-static void put_distributions(struct strbuf *out, const struct html_model *model)
+static void model_put_distributions(struct strbuf *out, const struct html_model *model)
 {
     static const double shares[] = {0, 0.05, 0.5, 0.95, 1};
     if (model->model->count < 2)
         return;
-    strbuf_puts(out,
-                "<details><summary>Distribution over the GPUs of this model</summary>"
-                "<div class=wide><table class=\"sort filter\"><thead><tr><th>metric<th class=n>GPUs"
-                "<th class=n>least<th class=n>5&nbsp;%<th class=n>median<th class=n>95&nbsp;%<th "
-                "class=n>most<th>all</thead><tbody>\n");
+    strbuf_puts(out, "<details><summary>Distribution over the GPUs of this model</summary>");
+    table_begin(out, "sort filter", "metric|#GPUs|#least|#5&nbsp;%|#median|#95&nbsp;%|#most|all");
     for (size_t i = 0; i < model->series_count; i++) {
         const struct html_series *series = &model->series[i];
         if (!measures_get(&model->model->memory, series->metric))
             continue; /* an id, such as the slowest SM, has no distribution */
-        strbuf_puts(out, "<tr><td>");
-        html_text(out, series->metric, HTML_NAME);
-        strbuf_printf(out, "<td class=n>%zu", series->count);
-        for (size_t s = 0; s < COUNT_OF(shares); s++) {
-            strbuf_puts(out, "<td class=n>");
-            html_quantity(out, html_quantile(series, shares[s]), series->unit);
-        }
+        table_row(out);
+        table_name(out, series->metric);
+        table_count(out, series->count);
+        for (size_t s = 0; s < COUNT_OF(shares); s++)
+            table_quantity(out, html_quantile(series, shares[s]), series->unit);
         strbuf_puts(out, "<td>");
         html_strip(out, series, NAN, NAN);
         strbuf_puts(out, "\n");
     }
-    strbuf_puts(out, "</tbody></table></div></details>\n");
+    table_end(out);
+    strbuf_puts(out, "</details>\n");
 }
 
-static void put_facts(struct strbuf *out, const char *title, const struct facts *facts)
+static void model_put_facts(struct strbuf *out, const char *title, const struct facts *facts)
 {
     if (!facts->count)
         return;
@@ -159,18 +155,18 @@ static void put_facts(struct strbuf *out, const char *title, const struct facts 
 }
 
 /* Boards of this model: how many GPUs have each, and the usual figures that differ. */
-static void put_populations(struct strbuf *out, const struct inventory_model *model)
+static void model_put_populations(struct strbuf *out, const struct inventory_model *model)
 {
     if (!model->population_count)
         return;
-    strbuf_puts(out, "<details open><summary>Populations: GPUs with the same board part</summary>"
-                     "<div class=wide><table><thead><tr><th>board part<th class=n>GPUs<th>usual "
-                     "figures that differ</thead><tbody>\n");
+    strbuf_puts(out, "<details open><summary>Populations: GPUs with the same board part</summary>");
+    table_begin(out, NULL, "board part|#GPUs|usual figures that differ");
     for (size_t i = 0; i < model->population_count; i++) {
         const struct inventory_population *population = &model->populations[i];
-        strbuf_puts(out, "<tr><td>");
-        html_text(out, population->value ? population->value : "unknown", HTML_NAME);
-        strbuf_printf(out, "<td class=n>%u<td>", population->count);
+        table_row(out);
+        table_name(out, population->value ? population->value : "unknown");
+        table_count(out, population->count);
+        strbuf_puts(out, "<td>");
         for (size_t k = 0; k < population->figures.count; k++) {
             const struct fact *figure = &population->figures.items[k];
             const struct measure *m = measures_get(&model->memory, figure->key);
@@ -181,7 +177,178 @@ static void put_populations(struct strbuf *out, const struct inventory_model *mo
         }
         strbuf_puts(out, population->figures.count ? "\n" : "too few GPUs to say, or none\n");
     }
-    strbuf_puts(out, "</tbody></table></div></details>\n");
+    table_end(out);
+    strbuf_puts(out, "</details>\n");
+}
+
+/* Caches of instructions: a row for each level. */
+enum { LEVELS_MAX = 8, NAME_MAX_BYTES = 64 };
+
+static const struct measure *code_measure(const struct inventory_model *model, const char *level,
+                                          const char *what)
+{
+    char metric[NAME_MAX_BYTES];
+    snprintf(metric, sizeof metric, "instruction_cache.%s.%s", level, what);
+    return measures_get(&model->memory, metric);
+}
+
+/* The reason if there is no value; empty if nothing is known. */
+static void code_put_figure(struct strbuf *out, const struct measure *m)
+{
+    strbuf_puts(out, "<td class=n>");
+    if (m && measure_status_valued(m->status))
+        html_quantity(out, m->value, m->unit);
+    else if (m)
+        html_text(out, m->reason, HTML_SENTENCE);
+    if (m && m->status == MEASURE_NOISY)
+        strbuf_puts(out, " <span class=warn>noisy</span>");
+}
+
+static void code_put_note(struct strbuf *out, const struct measure *m, const char *note)
+{
+    strbuf_puts(out, "<td class=n>");
+    if (m && facts_get(&m->notes, note))
+        html_fact(out, facts_get(&m->notes, note));
+}
+
+static void code_put_level(struct strbuf *out, const struct inventory_model *model,
+                           const char *level, const char *title)
+{
+    const struct measure *cycles = code_measure(model, level, "cycles"),
+                         *shared = code_measure(model, level, "shared_by");
+    strbuf_printf(out, "<tr><td>%s", title);
+    code_put_figure(out, code_measure(model, level, "size"));
+    code_put_figure(out, cycles);
+    code_put_note(out, cycles, "least");
+    code_put_note(out, cycles, "most");
+    code_put_figure(out, shared);
+    code_put_note(out, shared, "scope");
+    strbuf_puts(out, "\n");
+}
+
+static void model_put_code_caches(struct strbuf *out, const struct inventory_model *model)
+{
+    double levels = 0;
+    if (!measures_value(&model->memory, "instruction_cache.levels", &levels))
+        return;
+    strbuf_puts(out, "<details class=code open><summary>Caches of instructions</summary><table>"
+                     "<thead><tr><th>code in<th class=n>size<th class=n>per instruction<th "
+                     "class=n>fastest SM<th class=n>slowest SM<th class=n>SMs that share it<th "
+                     "class=n>they are</thead><tbody>\n");
+    for (int i = 1; i <= levels && i <= LEVELS_MAX; i++) {
+        char level[NAME_MAX_BYTES], title[NAME_MAX_BYTES];
+        snprintf(level, sizeof level, "level%d", i);
+        snprintf(title, sizeof title, "level %d", i);
+        code_put_level(out, model, level, title);
+    }
+    code_put_level(out, model, "beyond", "no level");
+    strbuf_puts(out, "</tbody></table></details>\n");
+}
+
+/* Clusters: which SMs form them, and bulk copies by their size. */
+enum { SIZES_MAX = 32 };
+
+/* The columns of the table of bulk copies: metrics with a note "256:359 512:364 ...". */
+static const struct copy_column {
+    const char *metric, *title;
+} copy_columns[] = {
+    {"bulk_copy.latency.l2", "from L2, cycles"},
+    {"bulk_copy.latency.memory", "from memory, cycles"},
+    {"bulk_copy.latency.cluster", "to another SM, cycles"},
+    {"bulk_copy.bandwidth.l2", "from L2, all SMs, GB/s"},
+    {"bulk_copy.bandwidth.memory", "from memory, all SMs, GB/s"},
+};
+
+struct by_bytes {
+    size_t count;
+    double bytes[SIZES_MAX], values[SIZES_MAX];
+};
+
+static const struct measure *cluster_measure(const struct inventory_model *model,
+                                             const char *metric)
+{
+    const struct measure *m = measures_get(&model->memory, metric);
+    return m && measure_status_valued(m->status) ? m : NULL;
+}
+
+/* Empty if there is none, or if the text is not one. */
+static struct by_bytes by_bytes_read(const struct measure *m)
+{
+    struct by_bytes by_bytes = {0};
+    const char *text = m ? facts_text(&m->notes, "by_bytes") : NULL;
+    while (text && *text && by_bytes.count < SIZES_MAX) {
+        char *colon, *end;
+        double bytes = strtod(text, &colon);
+        double value = *colon == ':' ? strtod(colon + 1, &end) : NAN;
+        if (!isfinite(bytes) || !isfinite(value))
+            return (struct by_bytes){0};
+        by_bytes.bytes[by_bytes.count] = bytes;
+        by_bytes.values[by_bytes.count++] = value;
+        text = end + strspn(end, " ");
+    }
+    return by_bytes;
+}
+
+static double by_bytes_at(const struct by_bytes *by_bytes, double bytes)
+{
+    for (size_t i = 0; i < by_bytes->count; i++)
+        if (by_bytes->bytes[i] == bytes)
+            return by_bytes->values[i];
+    return NAN;
+}
+
+static void cluster_put_copies(struct strbuf *out, const struct inventory_model *model)
+{
+    struct by_bytes copies[COUNT_OF(copy_columns)];
+    const struct by_bytes *longest = &copies[0];
+    for (size_t i = 0; i < COUNT_OF(copy_columns); i++) {
+        copies[i] = by_bytes_read(cluster_measure(model, copy_columns[i].metric));
+        longest = copies[i].count > longest->count ? &copies[i] : longest;
+    }
+    if (!longest->count)
+        return;
+    strbuf_puts(out, "<h4>Bulk copies into shared memory, by size</h4>");
+    table_open(out, NULL);
+    table_heads(out, "#bytes");
+    for (size_t i = 0; i < COUNT_OF(copy_columns); i++)
+        strbuf_printf(out, "<th class=n>%s", copy_columns[i].title);
+    table_heads_end(out);
+    for (size_t k = 0; k < longest->count; k++) {
+        strbuf_printf(out, "<tr><td class=n>%.0f", longest->bytes[k]);
+        for (size_t i = 0; i < COUNT_OF(copy_columns); i++)
+            table_figure(out, by_bytes_at(&copies[i], longest->bytes[k]));
+        strbuf_puts(out, "\n");
+    }
+    table_end(out);
+}
+
+static void cluster_put_groups(struct strbuf *out, const struct inventory_model *model)
+{
+    const struct measure *size = cluster_measure(model, "cluster.size_max");
+    const struct measure *count = cluster_measure(model, "cluster.count");
+    const struct measure *groups = cluster_measure(model, "cluster.groups");
+    const char *sizes = groups ? facts_text(&groups->notes, "sizes") : NULL;
+    if (!size || !count)
+        return;
+    strbuf_printf(out, "<p>Clusters of up to %.0f blocks; %.0f of them at once.", size->value,
+                  count->value);
+    if (sizes) {
+        strbuf_puts(out, " SMs that can form one, in groups of: ");
+        html_text(out, sizes, HTML_SENTENCE);
+        strbuf_puts(out, ".");
+    }
+    strbuf_puts(out, "</p>\n");
+}
+
+static void model_put_clusters(struct strbuf *out, const struct inventory_model *model)
+{
+    if (!cluster_measure(model, "cluster.size_max") &&
+        !cluster_measure(model, "bulk_copy.latency.l2"))
+        return;
+    strbuf_puts(out, "<details><summary>Clusters and bulk copies</summary>\n");
+    cluster_put_groups(out, model);
+    cluster_put_copies(out, model);
+    strbuf_puts(out, "</details>\n");
 }
 
 void html_model_section(struct strbuf *out, const struct html_data *data,
@@ -201,17 +368,17 @@ void html_model_section(struct strbuf *out, const struct html_data *data,
     html_text(out, m->id, HTML_NAME);
     strbuf_puts(out, "</span></p>\n");
     html_topology(out, m);
-    put_table(out, m, reference);
-    put_populations(out, m);
-    put_distributions(out, model);
-    html_curves(out, m);
+    model_put_measures(out, m, reference);
+    model_put_populations(out, m);
+    model_put_distributions(out, model);
+    html_sweeps(out, m);
     html_load(out, m);
     html_surfaces(out, m);
-    html_code(out, m);
-    html_clusters(out, m);
+    model_put_code_caches(out, m);
+    model_put_clusters(out, m);
     html_maps(out, m);
-    put_facts(out, "Hardware as the driver reports it", &m->identity);
-    put_facts(out, "Settings of most GPUs", &m->config);
-    put_facts(out, "Health of most GPUs", &m->health);
+    model_put_facts(out, "Hardware as the driver reports it", &m->identity);
+    model_put_facts(out, "Settings of most GPUs", &m->config);
+    model_put_facts(out, "Health of most GPUs", &m->health);
     strbuf_puts(out, "</section>\n");
 }

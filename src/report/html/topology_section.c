@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "markup/html_text.h"
 #include "report/hierarchy.h"
 #include "report/html/sections.h"
@@ -59,7 +60,7 @@ static struct box wide_box(const struct hierarchy_memory *memory, double y, size
     return (struct box){1, y, WIDTH - 2, HEAD + LINE * (double)rows + PAD};
 }
 
-static void place(struct flow *flow, struct box *box)
+static void flow_place(struct flow *flow, struct box *box)
 {
     if (flow->x > flow->left && flow->x + box->width > flow->right) {
         flow->x = flow->left;
@@ -73,7 +74,7 @@ static void place(struct flow *flow, struct box *box)
 }
 
 /* Widens the boxes of each row equally until it is full, and makes them as high as the highest. */
-static void fill_rows(struct box *boxes, size_t count, double right)
+static void rows_fill(struct box *boxes, size_t count, double right)
 {
     for (size_t first = 0, last; first < count; first = last) {
         double height = 0;
@@ -89,7 +90,7 @@ static void fill_rows(struct box *boxes, size_t count, double right)
     }
 }
 
-static void put_rect(struct strbuf *out, const struct box *box, const char *class)
+static void topology_put_rect(struct strbuf *out, const struct box *box, const char *class)
 {
     strbuf_printf(out,
                   "<rect class=\"%s\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\" "
@@ -97,87 +98,88 @@ static void put_rect(struct strbuf *out, const struct box *box, const char *clas
                   class, box->x, box->y, box->width, box->height);
 }
 
-static void put_text(struct strbuf *out, double x, double y, const char *class, const char *text)
+static void topology_put_text(struct strbuf *out, double x, double y, const char *class,
+                              const char *text)
 {
     strbuf_printf(out, "<text class=\"%s\" x=\"%.0f\" y=\"%.0f\">", class, x, y);
     html_text(out, text, COLUMNS_MAX);
     strbuf_puts(out, "</text>");
 }
 
-static void put_memory(struct strbuf *out, const struct hierarchy_memory *memory, const char *name,
-                       const struct box *box, size_t columns)
+static void topology_put_memory(struct strbuf *out, const struct hierarchy_memory *memory,
+                                const char *name, const struct box *box, size_t columns)
 {
     double step = (box->width - PAD) / (double)columns;
     size_t rows = (memory->line_count + columns - 1) / columns;
-    put_rect(out, box, "memory");
-    put_text(out, box->x + PAD, box->y + HEAD - 5, "name", name);
+    topology_put_rect(out, box, "memory");
+    topology_put_text(out, box->x + PAD, box->y + HEAD - 5, "name", name);
     for (size_t i = 0; i < memory->line_count; i++)
-        put_text(out, box->x + PAD + step * (double)(i / rows),
-                 box->y + HEAD + LINE * (double)(i % rows + 1) - 4, "", memory->lines[i]);
+        topology_put_text(out, box->x + PAD + step * (double)(i / rows),
+                          box->y + HEAD + LINE * (double)(i % rows + 1) - 4, "", memory->lines[i]);
     strbuf_puts(out, "\n");
 }
 
 /* Lays out the inner boxes of a block from (x, y) on; returns the size of the block. */
-static struct box lay_block(const struct hierarchy_block *block, double x, double y, double right,
-                            struct box boxes[HIERARCHY_BLOCKS_MAX])
+static struct box block_lay_out(const struct hierarchy_block *block, double x, double y,
+                                double right, struct box boxes[HIERARCHY_BLOCKS_MAX])
 {
     bool framed = block->count > 1;
     double pad = framed ? PAD : 0, head = framed ? HEAD : 0, reach = x;
     struct flow flow = {x + pad, right - pad, x + pad, y + head, 0};
     for (size_t i = 0; i < block->count; i++) {
         boxes[i] = memory_box(&block->memories[i], block->memories[i].name);
-        place(&flow, &boxes[i]);
+        flow_place(&flow, &boxes[i]);
         reach = fmax(reach, boxes[i].x + boxes[i].width);
     }
     return (struct box){x, y, reach + pad - x, flow.y + flow.row + pad - y};
 }
 
-static void put_block(struct strbuf *out, const struct hierarchy_block *block,
-                      const struct box *outer)
+static void topology_put_block(struct strbuf *out, const struct hierarchy_block *block,
+                               const struct box *outer)
 {
     struct box boxes[HIERARCHY_BLOCKS_MAX];
     double right = outer->x + outer->width;
     if (block->count > 1) {
-        lay_block(block, outer->x, outer->y, right + 1, boxes);
-        fill_rows(boxes, block->count, right - PAD);
-        put_rect(out, outer, "array");
-        put_text(out, outer->x + PAD, outer->y + HEAD - 6, "", "one array");
+        block_lay_out(block, outer->x, outer->y, right + 1, boxes);
+        rows_fill(boxes, block->count, right - PAD);
+        topology_put_rect(out, outer, "array");
+        topology_put_text(out, outer->x + PAD, outer->y + HEAD - 6, "", "one array");
     } else {
         boxes[0] = *outer;
     }
     for (size_t i = 0; i < block->count; i++)
-        put_memory(out, &block->memories[i], block->memories[i].name, &boxes[i], 1);
+        topology_put_memory(out, &block->memories[i], block->memories[i].name, &boxes[i], 1);
 }
 
 /* Draws one SM; returns the y below it. */
-static double put_sm(struct strbuf *out, const struct hierarchy *h, double y)
+static double topology_put_sm(struct strbuf *out, const struct hierarchy *h, double y)
 {
     struct box boxes[HIERARCHY_BLOCKS_MAX], outer[HIERARCHY_BLOCKS_MAX + 1];
     size_t count = h->block_count;
     struct flow flow = {PAD + 1, WIDTH - PAD - 1, PAD + 1, y + HEAD, 0};
     char l15_name[64] = "constant L1.5";
     for (size_t i = 0; i < h->block_count; i++) {
-        outer[i] = lay_block(&h->blocks[i], flow.left, 0, flow.right, boxes);
-        place(&flow, &outer[i]);
+        outer[i] = block_lay_out(&h->blocks[i], flow.left, 0, flow.right, boxes);
+        flow_place(&flow, &outer[i]);
     }
     if (h->l15_sms > 1)
         snprintf(l15_name, sizeof l15_name, "constant L1.5, for %.0f SMs", h->l15_sms);
     if (h->constant_l15.line_count) {
         outer[count] = memory_box(&h->constant_l15, l15_name);
-        place(&flow, &outer[count++]);
+        flow_place(&flow, &outer[count++]);
     }
-    fill_rows(outer, count, flow.right);
+    rows_fill(outer, count, flow.right);
     struct box sm = {1, y, WIDTH - 2, flow.y + flow.row + PAD - y};
-    put_rect(out, &sm, "sm");
-    put_text(out, sm.x + PAD, sm.y + HEAD - 6, "name", h->sm_title);
+    topology_put_rect(out, &sm, "sm");
+    topology_put_text(out, sm.x + PAD, sm.y + HEAD - 6, "name", h->sm_title);
     for (size_t i = 0; i < h->block_count; i++)
-        put_block(out, &h->blocks[i], &outer[i]);
+        topology_put_block(out, &h->blocks[i], &outer[i]);
     if (count > h->block_count)
-        put_memory(out, &h->constant_l15, l15_name, &outer[h->block_count], 1);
+        topology_put_memory(out, &h->constant_l15, l15_name, &outer[h->block_count], 1);
     return sm.y + sm.height;
 }
 
-static double put_link(struct strbuf *out, double y)
+static double topology_put_link(struct strbuf *out, double y)
 {
     strbuf_printf(out, "<line x1=\"%d\" y1=\"%.0f\" x2=\"%d\" y2=\"%.0f\"/>", WIDTH / 2, y,
                   WIDTH / 2, y + LINK);
@@ -185,43 +187,43 @@ static double put_link(struct strbuf *out, double y)
 }
 
 /* L2 as one box, with its parts side by side below the figures. */
-static double put_l2(struct strbuf *out, const struct hierarchy *h, double y)
+static double topology_put_l2(struct strbuf *out, const struct hierarchy *h, double y)
 {
     size_t columns;
     struct box box = wide_box(&h->l2, y, &columns);
     box.height += h->l2_parts > 1 ? HEAD + PAD : 0;
-    put_memory(out, &h->l2, "L2", &box, columns);
+    topology_put_memory(out, &h->l2, "L2", &box, columns);
     double width = (box.width - PAD - PAD * (double)h->l2_parts) / (double)h->l2_parts;
     for (unsigned i = 0; h->l2_parts > 1 && i < h->l2_parts; i++) {
         struct box part = {box.x + PAD + (width + PAD) * i, box.y + box.height - HEAD - PAD, width,
                            HEAD};
         char name[32];
         snprintf(name, sizeof name, "part %u of %u", i + 1, h->l2_parts);
-        put_rect(out, &part, "part");
-        put_text(out, part.x + PAD, part.y + HEAD - 6, "", name);
+        topology_put_rect(out, &part, "part");
+        topology_put_text(out, part.x + PAD, part.y + HEAD - 6, "", name);
     }
     return box.y + box.height;
 }
 
-static double put_wide(struct strbuf *out, const struct hierarchy_memory *memory, double y)
+static double topology_put_wide(struct strbuf *out, const struct hierarchy_memory *memory, double y)
 {
     size_t columns;
     struct box box = wide_box(memory, y, &columns);
-    put_memory(out, memory, memory->name, &box, columns);
+    topology_put_memory(out, memory, memory->name, &box, columns);
     return box.y + box.height;
 }
 
-static double put_levels(struct strbuf *out, const struct hierarchy *h)
+static double topology_put_levels(struct strbuf *out, const struct hierarchy *h)
 {
     double y = 1;
     if (h->block_count || h->constant_l15.line_count)
-        y = put_sm(out, h, y);
+        y = topology_put_sm(out, h, y);
     if (h->l2.line_count)
-        y = put_l2(out, h, y > 1 ? put_link(out, y) : y);
+        y = topology_put_l2(out, h, y > 1 ? topology_put_link(out, y) : y);
     if (h->main.line_count)
-        y = put_wide(out, &h->main, y > 1 ? put_link(out, y) : y);
+        y = topology_put_wide(out, &h->main, y > 1 ? topology_put_link(out, y) : y);
     if (h->host.line_count)
-        y = put_wide(out, &h->host, y > 1 ? put_link(out, y) : y);
+        y = topology_put_wide(out, &h->host, y > 1 ? topology_put_link(out, y) : y);
     return y;
 }
 
@@ -230,8 +232,8 @@ void html_topology(struct strbuf *out, const struct inventory_model *model)
     struct hierarchy hierarchy;
     struct strbuf body = {0};
     if (hierarchy_init(&hierarchy, model))
-        out->failed = true;
-    double height = put_levels(&body, &hierarchy);
+        mem_exhausted(0);
+    double height = topology_put_levels(&body, &hierarchy);
     if (body.data && height > 1) {
         strbuf_printf(out,
                       "<div class=wide><svg class=\"topo\" viewBox=\"0 0 %d %.0f\" width=\"%d\" "
@@ -240,7 +242,6 @@ void html_topology(struct strbuf *out, const struct inventory_model *model)
         strbuf_append(out, body.data, body.length);
         strbuf_puts(out, "</svg></div>\n");
     }
-    out->failed |= body.failed;
     strbuf_fini(&body);
     hierarchy_fini(&hierarchy);
 }
