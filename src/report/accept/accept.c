@@ -1,4 +1,5 @@
-/* Compares an inventory with an order: the stages, outliers, GPUs that were not measured. */
+/* Compares an inventory with an order: the stages, and those of outliers, unmeasured GPUs, board
+ * parts and facts that the driver reports. */
 #include "report/accept/accept.h"
 
 #include <errno.h>
@@ -7,63 +8,94 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "markup/text.h"
 #include "report/accept/accept_stages.h"
 
-static int by_uuid(const void *left, const void *right)
+const char *accept_class_name(enum accept_class class)
+{
+    static const char *const names[] = {"missing", "other", "below", "faulty", "not shown"};
+    return names[class];
+}
+
+const char *accept_verdict(const struct accept *accept)
+{
+    const bool open = accept->counts[ACCEPT_NOT_SHOWN] > 0;
+    const bool wrong = accept->finding_count > accept->counts[ACCEPT_NOT_SHOWN];
+    if (wrong)
+        return open ? "Not as ordered, and not everything is shown" : "Not as ordered";
+    return open ? "Incomplete: not everything is shown" : "As ordered";
+}
+
+void accept_add(struct accept *accept, const struct inventory_gpu *gpu,
+                const struct accept_finding *finding)
+{
+    accept->findings = mem_grow(accept->findings, &accept->finding_room, accept->finding_count + 1,
+                                sizeof *accept->findings);
+    struct accept_finding *slot = &accept->findings[accept->finding_count++];
+    *slot = *finding;
+    slot->index = -1;
+    if (gpu) {
+        slot->node = gpu->node;
+        slot->uuid = gpu->uuid;
+        slot->index = gpu->index;
+    }
+    accept->counts[finding->class]++;
+}
+
+const char *accept_board_part(const struct accept_work *work, const struct accept_gpu *gpu)
+{
+    const struct fact *part = inventory_fact_of(work->lookup, gpu->gpu, INVENTORY_BOARD, "part");
+    return part && part->kind == FACT_TEXT ? part->text : NULL;
+}
+
+static int unmeasured_uuid_order(const void *left, const void *right)
 {
     const struct inventory_unmeasured *const *a = left, *const *b = right;
     return str_order((*a)->uuid, (*b)->uuid);
 }
 
 /* Why a GPU was not measured; NULL: the inventory does not say. `sorted` is by UUID. */
-static const char *reason_of(const struct inventory_unmeasured **sorted, size_t count,
-                             const struct inventory_gpu *gpu)
+static const char *unmeasured_reason(const struct inventory_unmeasured **sorted, size_t count,
+                                     const struct inventory_gpu *gpu)
 {
     const struct inventory_unmeasured key = {.uuid = gpu->uuid}, *wanted = &key;
     const struct inventory_unmeasured **found =
-        count && gpu->uuid ? bsearch(&wanted, sorted, count, sizeof *sorted, by_uuid) : NULL;
+        count && gpu->uuid ? bsearch(&wanted, sorted, count, sizeof *sorted, unmeasured_uuid_order)
+                           : NULL;
     return found ? (*found)->reason : NULL;
 }
 
-static int add_unmeasured(struct accept *accept, const struct accept_gpu *gpu, const char *why)
-{
-    char *reason = NULL;
-    if (!why && gpu->gpu->status == GPU_BUSY) /* measured nevertheless: --busy measure */
-        why = "another process computed on the GPU";
-    if (str_copy_to(&reason, why))
-        return -ENOMEM;
-    return accept_add(accept, gpu->gpu,
-                      &(struct accept_finding){.class = ACCEPT_NOT_SHOWN,
-                                               .model = accept->order->models[gpu->ordered].name,
-                                               .what = "measurement",
-                                               .ordered = str_copy("measured"),
-                                               .found = str_copy(gpu_status_name(gpu->gpu->status)),
-                                               .reason = reason});
-}
-
 /* A GPU that was not measured, or while another process used it, shows none of its figures. */
-static int check_measured(struct accept_work *work)
+static void accept_measured(struct accept_work *work)
 {
-    const struct inventory *inventory = work->accept->inventory;
-    const struct inventory_unmeasured **sorted =
-        mem_array(inventory->unmeasured_count, sizeof *sorted);
-    int rc = sorted ? 0 : -ENOMEM;
-    for (size_t i = 0; i < inventory->unmeasured_count && !rc; i++)
-        sorted[i] = &inventory->unmeasured[i];
-    if (!rc && inventory->unmeasured_count)
-        qsort(sorted, inventory->unmeasured_count, sizeof *sorted, by_uuid);
-    for (size_t i = 0; i < work->gpu_count && !rc; i++) {
+    struct accept *accept = work->accept;
+    const size_t count = accept->inventory->unmeasured_count;
+    const struct inventory_unmeasured **sorted = mem_array(count, sizeof *sorted);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &accept->inventory->unmeasured[i];
+    if (count)
+        qsort(sorted, count, sizeof *sorted, unmeasured_uuid_order);
+    for (size_t i = 0; i < work->gpu_count; i++) {
         const struct accept_gpu *gpu = &work->gpus[i];
-        work->accept->met += gpu->measured;
-        if (!gpu->measured)
-            rc = add_unmeasured(work->accept, gpu,
-                                reason_of(sorted, inventory->unmeasured_count, gpu->gpu));
+        const enum gpu_status status = gpu->gpu->status;
+        const char *reason = unmeasured_reason(sorted, count, gpu->gpu);
+        accept->met += gpu->measured;
+        if (gpu->measured)
+            continue;
+        if (!reason && status == GPU_BUSY) /* measured nevertheless: --busy measure */
+            reason = "another process computed on the GPU";
+        accept_add(accept, gpu->gpu,
+                   &(struct accept_finding){.class = ACCEPT_NOT_SHOWN,
+                                            .model = accept->order->models[gpu->ordered].name,
+                                            .what = "measurement",
+                                            .ordered = str_copy("measured"),
+                                            .found = str_copy(gpu_status_name(status)),
+                                            .reason = str_copy(reason)});
     }
     free(sorted);
-    return rc;
 }
 
-static bool is_of_order(const struct order *order, const char *node)
+static bool order_has_node(const struct order *order, const char *node)
 {
     bool found = !order->node_count;
     for (size_t i = 0; i < order->node_count && node && !found; i++)
@@ -72,31 +104,28 @@ static bool is_of_order(const struct order *order, const char *node)
 }
 
 /* uuid NULL: about a whole node. */
-static int add_fault(struct accept_work *work, const char *uuid, const char *node,
-                     enum inventory_kind kind, const char *cause)
+static void accept_add_fault(struct accept_work *work, const char *uuid, const char *node,
+                             enum inventory_kind kind, const char *cause)
 {
     struct accept *accept = work->accept;
     const struct inventory_gpu *gpu = uuid ? inventory_find_gpu(work->lookup, uuid) : NULL;
     const struct inventory_model *model = gpu ? inventory_model_of(work->lookup, gpu) : NULL;
-    char *reason = NULL;
     if (accept->order->outliers_allowed[kind]) {
         accept->allowed_outliers++;
-        return 0;
+        return;
     }
-    if (str_copy_to(&reason, cause))
-        return -ENOMEM;
-    return accept_add(accept, gpu,
-                      &(struct accept_finding){.class = ACCEPT_FAULTY,
-                                               .node = node,
-                                               .model = model ? model->name : NULL,
-                                               .what = "health",
-                                               .ordered = str_copy("no outlier"),
-                                               .found = str_copy(inventory_kind_name(kind)),
-                                               .reason = reason});
+    accept_add(accept, gpu,
+               &(struct accept_finding){.class = ACCEPT_FAULTY,
+                                        .node = node,
+                                        .model = model ? model->name : NULL,
+                                        .what = "health",
+                                        .ordered = str_copy("no outlier"),
+                                        .found = str_copy(inventory_kind_name(kind)),
+                                        .reason = str_copy(cause)});
 }
 
 /* What the survey says about single GPUs and about whole nodes. */
-static int check_outliers(struct accept_work *work)
+static void accept_outliers(struct accept_work *work)
 {
     struct accept *accept = work->accept;
     const struct inventory *inventory = accept->inventory;
@@ -104,21 +133,124 @@ static int check_outliers(struct accept_work *work)
         accept->met += work->gpus[i].gpu->status == GPU_OK;
     for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *entry = &inventory->outliers[i];
-        const char *cause = entry->finding_count ? entry->findings[0].cause : NULL;
-        if (is_of_order(accept->order, entry->node) &&
-            add_fault(work, entry->uuid, entry->node, entry->kind, cause))
-            return -ENOMEM;
+        if (order_has_node(accept->order, entry->node))
+            accept_add_fault(work, entry->uuid, entry->node, entry->kind,
+                             entry->finding_count ? entry->findings[0].cause : NULL);
     }
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
-        if (place->accused && is_of_order(accept->order, place->node) &&
-            add_fault(work, NULL, place->node, place->kind, place->finding))
-            return -ENOMEM;
+        if (place->accused && order_has_node(accept->order, place->node))
+            accept_add_fault(work, NULL, place->node, place->kind, place->finding);
     }
-    return 0;
 }
 
-static int by_class(const void *left, const void *right)
+/* An idle PCIe link may be slower than it is under load. */
+static bool is_idle_link(const struct accept_work *work, const struct accept_gpu *gpu,
+                         enum order_fact which)
+{
+    if (which != ORDER_PCIE_GENERATION && which != ORDER_PCIE_WIDTH)
+        return false;
+    const struct fact *loaded =
+        inventory_fact_of(work->lookup, gpu->gpu, INVENTORY_CONFIG, "pcie_under_load");
+    return !loaded || loaded->kind != FACT_BOOL || !loaded->flag;
+}
+
+static void put_at_least(struct strbuf *out, double value, const char *unit)
+{
+    strbuf_puts(out, "at least ");
+    text_put_quantity(out, value, unit);
+}
+
+/* gpu NULL: about all GPUs of the model. value NaN: not known. reason NULL: none. */
+static void accept_add_fact(struct accept_work *work, const struct accept_gpu *gpu, size_t model,
+                            enum order_fact which, enum accept_class class, double value,
+                            const char *reason)
+{
+    const struct order_fact_source *source = &order_fact_sources[which];
+    const struct order_model *order = &work->accept->order->models[model];
+    struct strbuf ordered = {0}, found = {0};
+    put_at_least(&ordered, order->facts[which], source->unit);
+    if (isnan(value))
+        strbuf_puts(&found, "not known");
+    else
+        text_put_quantity(&found, value, source->unit);
+    accept_add(work->accept, gpu ? gpu->gpu : NULL,
+               &(struct accept_finding){.class = class,
+                                        .model = order->name,
+                                        .what = source->name,
+                                        .ordered = ordered.data,
+                                        .found = found.data,
+                                        .reason = str_copy(reason)});
+}
+
+/* One fact of all GPUs of a model. If no measured GPU has it, that is reported once. Of a GPU that
+ * was not measured only what is known is compared. */
+static void accept_fact(struct accept_work *work, size_t model, enum order_fact which)
+{
+    const struct order_fact_source *source = &order_fact_sources[which];
+    const double ordered = work->accept->order->models[model].facts[which];
+    size_t known = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < work->gpu_count; i++) {
+            const struct accept_gpu *gpu = &work->gpus[i];
+            if (gpu->ordered != model)
+                continue;
+            const struct fact *fact =
+                inventory_fact_of(work->lookup, gpu->gpu, source->set, source->key);
+            const double value = fact_number(fact);
+            if (pass == 0)
+                known += !isnan(value) && gpu->measured;
+            else if (isnan(value) && gpu->measured && known)
+                accept_add_fact(work, gpu, model, which, ACCEPT_NOT_SHOWN, NAN,
+                                fact && fact->kind == FACT_UNKNOWN ? fact->text : NULL);
+            else if (value >= ordered)
+                work->accept->met++;
+            else if (!isnan(value) && is_idle_link(work, gpu, which))
+                accept_add_fact(work, gpu, model, which, ACCEPT_NOT_SHOWN, value,
+                                "read while the link was idle");
+            else if (!isnan(value))
+                accept_add_fact(work, gpu, model, which, ACCEPT_BELOW, value, NULL);
+        }
+    if (!known && work->accept->models[model].measured)
+        accept_add_fact(work, NULL, model, which, ACCEPT_NOT_SHOWN, NAN,
+                        "the driver tells it for no GPU of the model");
+}
+
+static void accept_part(struct accept_work *work, const struct accept_gpu *gpu)
+{
+    const struct order_model *order = &work->accept->order->models[gpu->ordered];
+    const char *part = accept_board_part(work, gpu);
+    struct strbuf ordered = {0};
+    for (size_t i = 0; i < order->part_count; i++)
+        if (str_equal(order->parts[i], part)) {
+            work->accept->met++;
+            return;
+        }
+    if (!order->part_count || (!part && !gpu->measured))
+        return;
+    for (size_t i = 0; i < order->part_count; i++)
+        strbuf_printf(&ordered, "%s%s", i ? " or " : "", order->parts[i]);
+    accept_add(work->accept, gpu->gpu,
+               &(struct accept_finding){.class = part ? ACCEPT_OTHER : ACCEPT_NOT_SHOWN,
+                                        .model = order->name,
+                                        .what = "board part",
+                                        .ordered = ordered.data,
+                                        .found = str_copy(part ? part : "not known")});
+}
+
+/* Board parts, and facts that the driver reports. */
+static void accept_facts(struct accept_work *work)
+{
+    const struct order *order = work->accept->order;
+    for (size_t i = 0; i < work->gpu_count; i++)
+        accept_part(work, &work->gpus[i]);
+    for (size_t m = 0; m < order->model_count; m++)
+        for (int which = 0; which < ORDER_FACT_COUNT; which++)
+            if (!isnan(order->models[m].facts[which]))
+                accept_fact(work, m, (enum order_fact)which);
+}
+
+static int finding_order(const void *left, const void *right)
 {
     const struct accept_finding *a = left, *b = right;
     if (a->class != b->class)
@@ -131,22 +263,20 @@ static int by_class(const void *left, const void *right)
     return order ? order : str_order(a->what, b->what);
 }
 
-static int make_models(struct accept *accept)
+static void accept_make_models(struct accept *accept)
 {
     accept->models = mem_array(accept->order->model_count, sizeof *accept->models);
-    if (!accept->models)
-        return -ENOMEM;
     for (size_t m = 0; m < accept->order->model_count; m++) {
         const struct order_model *order = &accept->order->models[m];
         accept->models[m].order = order;
         accept->models[m].figures = mem_array(order->figure_count, sizeof(struct accept_figure));
-        if (!accept->models[m].figures)
-            return -ENOMEM;
         for (size_t i = 0; i < order->figure_count; i++)
-            accept->models[m].figures[i] = (struct accept_figure){
-                .order = &order->figures[i], .least = NAN, .median = NAN, .most = NAN};
+            accept->models[m].figures[i] = (struct accept_figure){.order = &order->figures[i],
+                                                                  .least = NAN,
+                                                                  .median = NAN,
+                                                                  .most = NAN,
+                                                                  .spread = NAN};
     }
-    return 0;
 }
 
 int accept_compare(const struct order *order, const struct inventory *inventory,
@@ -158,21 +288,21 @@ int accept_compare(const struct order *order, const struct inventory *inventory,
         return err_set(err, -EINVAL,
                        "the order names nodes, but the inventory has pseudonyms: give the one that "
                        "has the names");
-    struct accept_work work = {.accept = &accept};
-    int rc = inventory_lookup_create(inventory, &lookup);
-    work.lookup = lookup;
-    work.gpus = mem_array(inventory->gpu_count, sizeof *work.gpus);
-    if (rc || !work.gpus || make_models(&accept) || accept_nodes(&work) || check_measured(&work) ||
-        check_outliers(&work) || accept_facts(&work) || accept_figures(&work))
-        rc = err_no_memory(err);
+    if (inventory_lookup_create(inventory, &lookup))
+        return err_no_memory(err);
+    struct accept_work work = {.accept = &accept,
+                               .lookup = lookup,
+                               .gpus = mem_array(inventory->gpu_count, sizeof *work.gpus)};
+    accept_make_models(&accept);
+    accept_nodes(&work);
+    accept_measured(&work);
+    accept_outliers(&work);
+    accept_facts(&work);
+    accept_figures(&work);
     free(work.gpus);
     inventory_lookup_destroy(lookup);
-    if (rc) {
-        accept_fini(&accept);
-        return rc;
-    }
     if (accept.finding_count)
-        qsort(accept.findings, accept.finding_count, sizeof *accept.findings, by_class);
+        qsort(accept.findings, accept.finding_count, sizeof *accept.findings, finding_order);
     *out_accept = accept;
     return 0;
 }

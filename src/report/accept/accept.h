@@ -38,6 +38,7 @@ struct accept_figure {
     const char *unit; /* NULL: not known */
     size_t count;
     double least, median, most; /* NaN if there is none */
+    double spread; /* (largest - smallest) / median of a board part, the widest one; NaN: none */
 };
 
 struct accept_model {
@@ -60,7 +61,7 @@ struct accept {
 };
 
 /* order and inventory must outlive the result, which is released with accept_fini. -EINVAL if the
- * order names nodes and the inventory has pseudonyms; -ENOMEM. */
+ * order names nodes and the inventory has pseudonyms. */
 int accept_compare(const struct order *order, const struct inventory *inventory,
                    struct accept *out_accept, struct err *err);
 void accept_fini(struct accept *accept);
@@ -75,7 +76,7 @@ struct accept_source {
     const char *version;                         /* of this program */
 };
 
-/* Append the result for people, and as a page to be signed. Errors only set out_text->failed. */
+/* Append the result for people, and as a page to be signed. */
 void accept_put_text(const struct accept *accept, const struct accept_source *source,
                      struct strbuf *out_text);
 void accept_put_page(const struct accept *accept, const struct accept_source *source,

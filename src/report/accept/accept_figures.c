@@ -1,6 +1,5 @@
 /* Compares measured figures, and how far they lie apart, with the order. A figure meets or misses a
  * limit only if it does so with its own spread, too. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,23 +12,24 @@
 static const char too_near[] = "too near to the limit to decide: measure again";
 
 /* The figure of one GPU, with certainty. */
-struct shown {
+struct figure_shown {
     const struct accept_gpu *gpu;
     const char *part; /* board part; NULL: not known */
     double value, spread;
 };
 
 /* One figure of one model. */
-struct field {
+struct figure_work {
     struct accept_work *work;
     size_t model;
     const struct order_figure *order;
     struct accept_figure *summary;
-    struct shown *shown; /* room for all GPUs; summary->count are used */
-    double *values;      /* room for all GPUs */
+    struct figure_shown *shown; /* room for all GPUs; summary->count are used */
+    double *values;             /* room for all GPUs */
 };
 
-static const struct inventory_value *value_of(const struct inventory_gpu *gpu, const char *metric)
+static const struct inventory_value *figure_value(const struct inventory_gpu *gpu,
+                                                  const char *metric)
 {
     for (size_t i = 0; i < gpu->value_count; i++)
         if (str_equal(gpu->values[i].metric, metric))
@@ -37,13 +37,13 @@ static const struct inventory_value *value_of(const struct inventory_gpu *gpu, c
     return NULL;
 }
 
-static const char *unit_of(const struct accept_gpu *gpu, const char *metric)
+static const char *figure_unit(const struct accept_gpu *gpu, const char *metric)
 {
     const struct measure *measure = measures_get(&gpu->model->memory, metric);
     return measure ? measure->unit : NULL;
 }
 
-static char *limits_text(const struct order_figure *order)
+static char *figure_limits_text(const struct order_figure *order)
 {
     struct strbuf text = {0};
     if (!isnan(order->at_least)) {
@@ -56,31 +56,24 @@ static char *limits_text(const struct order_figure *order)
     }
     if (!text.length)
         strbuf_puts(&text, "measured");
-    if (text.failed)
-        strbuf_fini(&text);
     return text.data;
 }
 
 /* gpu NULL: about all GPUs of the model. Takes over `found`. */
-static int add(const struct field *field, const struct accept_gpu *gpu, enum accept_class class,
-               char *found, const char *why)
+static void figure_add(const struct figure_work *field, const struct accept_gpu *gpu,
+                       enum accept_class class, char *found, const char *reason)
 {
-    char *reason = NULL;
-    if (str_copy_to(&reason, why)) {
-        free(found);
-        return -ENOMEM;
-    }
-    return accept_add(
+    accept_add(
         field->work->accept, gpu ? gpu->gpu : NULL,
         &(struct accept_finding){.class = class,
                                  .model = field->work->accept->order->models[field->model].name,
                                  .what = field->order->metric,
-                                 .ordered = limits_text(field->order),
+                                 .ordered = figure_limits_text(field->order),
                                  .found = found,
-                                 .reason = reason});
+                                 .reason = str_copy(reason)});
 }
 
-static char *value_text(double value, double spread, const char *unit)
+static char *figure_value_text(double value, double spread, const char *unit)
 {
     struct strbuf text = {0};
     text_put_quantity(&text, value, unit);
@@ -88,75 +81,77 @@ static char *value_text(double value, double spread, const char *unit)
         strbuf_puts(&text, " +- ");
         text_put_quantity(&text, spread, unit);
     }
-    if (text.failed)
-        strbuf_fini(&text);
     return text.data;
 }
 
 /* Why a value is not certain. */
-static int add_uncertain(const struct field *field, const struct accept_gpu *gpu,
-                         const struct inventory_value *value)
+static void figure_add_uncertain(const struct figure_work *field, const struct accept_gpu *gpu,
+                                 const struct inventory_value *value)
 {
     const bool valued = value && measure_status_valued(value->status) && isfinite(value->value);
     const char *why = !value                             ? "not in the inventory"
                       : value->status != MEASURE_OK      ? measure_status_name(value->status)
                       : value->bound == MEASURE_AT_LEAST ? "only a lower bound"
                                                          : "no number";
-    return add(field, gpu, ACCEPT_NOT_SHOWN,
-               valued ? value_text(value->value, value->spread, unit_of(gpu, field->order->metric))
+    figure_add(field, gpu, ACCEPT_NOT_SHOWN,
+               valued ? figure_value_text(value->value, value->spread,
+                                          figure_unit(gpu, field->order->metric))
                       : str_copy("not measured"),
                why);
 }
 
-static int compare(const struct field *field, const struct accept_gpu *gpu,
-                   const struct inventory_value *value)
+static void figure_compare(const struct figure_work *field, const struct accept_gpu *gpu,
+                           const struct inventory_value *value)
 {
     const struct order_figure *order = field->order;
-    const char *unit = unit_of(gpu, order->metric);
+    const char *unit = figure_unit(gpu, order->metric);
     const double spread = value->spread > 0 ? value->spread : 0;
     const double low = value->value - spread, high = value->value + spread;
     if (order->unit && !str_equal(order->unit, unit)) {
         char why[128];
         snprintf(why, sizeof why, "measured in \"%.40s\", ordered in \"%.40s\"",
                  unit ? unit : "an unknown unit", order->unit);
-        return add(field, gpu, ACCEPT_NOT_SHOWN, value_text(value->value, spread, unit), why);
+        figure_add(field, gpu, ACCEPT_NOT_SHOWN, figure_value_text(value->value, spread, unit),
+                   why);
+        return;
     }
     if (!(low < order->at_least) && !(high > order->at_most)) {
         field->work->accept->met++;
-        return 0;
+        return;
     }
     const bool surely = high < order->at_least || low > order->at_most;
-    return add(field, gpu, surely ? ACCEPT_BELOW : ACCEPT_NOT_SHOWN,
-               value_text(value->value, spread, unit), surely ? NULL : too_near);
+    figure_add(field, gpu, surely ? ACCEPT_BELOW : ACCEPT_NOT_SHOWN,
+               figure_value_text(value->value, spread, unit), surely ? NULL : too_near);
 }
 
 /* The GPUs of one board part, sorted by value: cards with other memory chips are as far apart as
  * faulty ones, and all of them are healthy. */
 struct part_spread {
-    const struct shown *gpus;
+    const struct figure_shown *gpus;
     size_t count;
     double range;          /* (largest - smallest) / median */
     double sure, possible; /* the range that they surely have, and that they may have */
 };
 
-static int shown_order(const void *left, const void *right)
+static int figure_shown_order(const void *left, const void *right)
 {
-    const struct shown *a = left, *b = right;
+    const struct figure_shown *a = left, *b = right;
     int order = str_order(a->part, b->part);
     return order ? order : (a->value > b->value) - (a->value < b->value);
 }
 
-static double median_of(const struct field *field, const struct shown *gpus, size_t count)
+static double figure_median(const struct figure_work *field, const struct figure_shown *gpus,
+                            size_t count)
 {
     for (size_t i = 0; i < count; i++)
         field->values[i] = gpus[i].value;
     return robust_median(field->values, count);
 }
 
-static struct part_spread part_spread_of(const struct field *field, const struct shown *gpus,
-                                         size_t count)
+static struct part_spread part_spread_find(const struct figure_work *field,
+                                           const struct figure_shown *gpus, size_t count)
 {
-    const double scale = fabs(median_of(field, gpus, count));
+    const double scale = fabs(figure_median(field, gpus, count));
     double low_sure = INFINITY, low_possible = INFINITY;
     double high_sure = -INFINITY, high_possible = -INFINITY;
     for (size_t i = 0; i < count; i++) {
@@ -174,9 +169,9 @@ static struct part_spread part_spread_of(const struct field *field, const struct
 }
 
 /* "from 159.4 GB/s on demo2:3 to 320 GB/s on demo1:1", with the board part if there are several. */
-static char *range_text(const struct field *field, const struct part_spread *part)
+static char *part_range_text(const struct figure_work *field, const struct part_spread *part)
 {
-    const struct shown *const ends[] = {&part->gpus[0], &part->gpus[part->count - 1]};
+    const struct figure_shown *const ends[] = {&part->gpus[0], &part->gpus[part->count - 1]};
     struct strbuf text = {0};
     if (part->count < field->summary->count)
         strbuf_printf(&text, "board part %s: ", part->gpus[0].part ? part->gpus[0].part : "?");
@@ -190,27 +185,26 @@ static char *range_text(const struct field *field, const struct part_spread *par
 }
 
 /* Names the GPU of the part that is farthest from the median. Takes over `reason`. */
-static int add_spread(const struct field *field, const struct part_spread *part, double spread,
-                      enum accept_class class, char *reason)
+static void figure_add_spread(const struct figure_work *field, const struct part_spread *part,
+                              double spread, enum accept_class class, char *reason)
 {
-    const struct shown *low = &part->gpus[0], *high = &part->gpus[part->count - 1];
-    const double median = median_of(field, part->gpus, part->count);
+    const struct figure_shown *low = &part->gpus[0], *high = &part->gpus[part->count - 1];
+    const double median = figure_median(field, part->gpus, part->count);
     const bool lower = median - low->value > high->value - median;
-    return accept_add(
-        field->work->accept, lower ? low->gpu->gpu : high->gpu->gpu,
-        &(struct accept_finding){
-            .class = class,
-            .model = field->work->accept->order->models[field->model].name,
-            .what = field->order->metric,
-            .ordered = str_format("spread at most %.3g %%", 100 * field->order->spread),
-            .found = str_format("spread %.3g %%", 100 * spread),
-            .reason = reason});
+    accept_add(field->work->accept, lower ? low->gpu->gpu : high->gpu->gpu,
+               &(struct accept_finding){
+                   .class = class,
+                   .model = field->work->accept->order->models[field->model].name,
+                   .what = field->order->metric,
+                   .ordered = str_format("spread at most %.3g %%", 100 * field->order->spread),
+                   .found = str_format("spread %.3g %%", 100 * spread),
+                   .reason = reason});
 }
 
 /* How far the only GPU of a board part is from the nearest GPU of another one, as a share. Two
  * such GPUs do not vouch for each other. */
-static double distance_of(const struct part_spread *alone, const struct part_spread *parts,
-                          size_t part_count)
+static double part_distance(const struct part_spread *alone, const struct part_spread *parts,
+                            size_t part_count)
 {
     const double value = alone->gpus[0].value;
     double nearest = INFINITY;
@@ -224,79 +218,80 @@ static double distance_of(const struct part_spread *alone, const struct part_spr
     return nearest;
 }
 
-static int check_spread(const struct field *field)
+static void figure_check_spread(const struct figure_work *field)
 {
-    const struct accept_figure *summary = field->summary;
+    struct accept_figure *summary = field->summary;
     const struct accept_model *model = &field->work->accept->models[field->model];
     const double allowed = field->order->spread;
-    if (isnan(allowed) || !summary->count) /* without any value the GPUs have findings */
-        return 0;
-    qsort(field->shown, summary->count, sizeof *field->shown, shown_order);
+    if (!summary->count) /* the GPUs have findings */
+        return;
+    qsort(field->shown, summary->count, sizeof *field->shown, figure_shown_order);
     struct part_spread *parts = mem_array(summary->count, sizeof *parts);
     size_t part_count = 0, widest = 0, several = 0, findings = 0;
     for (size_t from = 0, to; from < summary->count; from = to) {
         for (to = from + 1;
              to < summary->count && str_equal(field->shown[from].part, field->shown[to].part);)
             to++;
-        parts[part_count++] = part_spread_of(field, &field->shown[from], to - from);
+        parts[part_count++] = part_spread_find(field, &field->shown[from], to - from);
         several += to - from > 1;
     }
     if (!several) { /* each GPU has its own board part: compare them nevertheless */
         for (size_t i = 0; i < summary->count; i++)
             field->shown[i].part = NULL;
-        qsort(field->shown, summary->count, sizeof *field->shown, shown_order);
-        parts[0] = part_spread_of(field, field->shown, summary->count);
+        qsort(field->shown, summary->count, sizeof *field->shown, figure_shown_order);
+        parts[0] = part_spread_find(field, field->shown, summary->count);
         part_count = 1;
     }
-    for (size_t p = 0; p < part_count; p++) {
+    for (size_t p = 0; p < part_count; p++)
         widest = parts[p].range > parts[widest].range ? p : widest;
+    summary->spread = summary->median != 0 ? parts[widest].range : NAN;
+    for (size_t p = 0; p < part_count; p++) {
         if (parts[p].sure > allowed) {
-            add_spread(field, &parts[p], parts[p].range, ACCEPT_BELOW,
-                       range_text(field, &parts[p]));
+            figure_add_spread(field, &parts[p], parts[p].range, ACCEPT_BELOW,
+                              part_range_text(field, &parts[p]));
             findings++;
         }
     }
-    if (!findings && (summary->count < model->found || summary->count < 2)) {
-        add_spread(field, &parts[widest], parts[widest].range, ACCEPT_NOT_SHOWN,
-                   str_format("%zu of %zu GPUs have it", summary->count, model->found));
+    if (!isnan(allowed) && !findings && (summary->count < model->found || summary->count < 2)) {
+        figure_add_spread(field, &parts[widest], parts[widest].range, ACCEPT_NOT_SHOWN,
+                          str_format("%zu of %zu GPUs have it", summary->count, model->found));
         findings++;
     }
     for (size_t p = 0; p < part_count && !findings; p++) {
         const double apart =
-            parts[p].count == 1 && several ? distance_of(&parts[p], parts, part_count) : 0;
+            parts[p].count == 1 && several ? part_distance(&parts[p], parts, part_count) : 0;
         if (parts[p].possible > allowed && parts[p].count > 1) {
-            add_spread(field, &parts[p], parts[p].range, ACCEPT_NOT_SHOWN, str_copy(too_near));
+            figure_add_spread(field, &parts[p], parts[p].range, ACCEPT_NOT_SHOWN,
+                              str_copy(too_near));
             findings++;
         } else if (apart > allowed) {
-            add_spread(field, &parts[p], apart, ACCEPT_NOT_SHOWN,
-                       str_format("the only GPU with board part %s, and unlike the others",
-                                  parts[p].gpus[0].part ? parts[p].gpus[0].part : "not known"));
+            figure_add_spread(
+                field, &parts[p], apart, ACCEPT_NOT_SHOWN,
+                str_format("the only GPU with board part %s, and unlike the others",
+                           parts[p].gpus[0].part ? parts[p].gpus[0].part : "not known"));
             findings++;
         }
     }
-    field->work->accept->met += !findings;
+    field->work->accept->met += !isnan(allowed) && !findings;
     free(parts);
-    return 0;
 }
 
-static void take_value(struct field *field, const struct accept_gpu *gpu,
-                       const struct inventory_value *value)
+static void figure_take_value(struct figure_work *field, const struct accept_gpu *gpu,
+                              const struct inventory_value *value)
 {
     struct accept_figure *summary = field->summary;
-    const struct fact *part =
-        inventory_fact_of(field->work->lookup, gpu->gpu, INVENTORY_BOARD, "part");
     summary->least = summary->count ? fmin(summary->least, value->value) : value->value;
     summary->most = summary->count ? fmax(summary->most, value->value) : value->value;
-    summary->unit = unit_of(gpu, field->order->metric);
+    summary->unit = figure_unit(gpu, field->order->metric);
     field->shown[summary->count++] =
-        (struct shown){.gpu = gpu,
-                       .part = part && part->kind == FACT_TEXT ? part->text : NULL,
-                       .value = value->value,
-                       .spread = value->spread > 0 ? value->spread : 0};
+        (struct figure_shown){.gpu = gpu,
+                              .part = accept_board_part(field->work, gpu),
+                              .value = value->value,
+                              .spread = value->spread > 0 ? value->spread : 0};
 }
 
-/* A figure that no GPU of the model has is told once. */
-static int check_figure(struct field *field)
+/* A figure that no GPU of the model has is reported once. */
+static void figure_check(struct figure_work *field)
 {
     const struct accept_model *model = &field->work->accept->models[field->model];
     struct accept_figure *summary = field->summary;
@@ -304,40 +299,40 @@ static int check_figure(struct field *field)
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < field->work->gpu_count; i++) {
             const struct accept_gpu *gpu = &field->work->gpus[i];
-            const struct inventory_value *value = value_of(gpu->gpu, field->order->metric);
+            const struct inventory_value *value = figure_value(gpu->gpu, field->order->metric);
             if (gpu->ordered != field->model || !gpu->measured)
                 continue;
             const bool good = value && inventory_value_is_good(value) && isfinite(value->value);
             if (pass == 0) {
                 present += value != NULL;
                 if (good)
-                    take_value(field, gpu, value);
-            } else if (good ? compare(field, gpu, value)
-                            : present && add_uncertain(field, gpu, value))
-                return -ENOMEM;
+                    figure_take_value(field, gpu, value);
+            } else if (good)
+                figure_compare(field, gpu, value);
+            else if (present)
+                figure_add_uncertain(field, gpu, value);
         }
     if (summary->count)
-        summary->median = median_of(field, field->shown, summary->count);
+        summary->median = figure_median(field, field->shown, summary->count);
     if (!present && model->measured)
-        return add(field, NULL, ACCEPT_NOT_SHOWN, str_copy("not measured"),
+        figure_add(field, NULL, ACCEPT_NOT_SHOWN, str_copy("not measured"),
                    "no GPU of the model has it: survey with a profile that measures it");
-    return check_spread(field);
+    else
+        figure_check_spread(field);
 }
 
-int accept_figures(struct accept_work *work)
+void accept_figures(struct accept_work *work)
 {
     const struct order *order = work->accept->order;
-    struct field field = {.work = work};
-    int rc = 0;
-    field.values = mem_array(work->gpu_count, sizeof *field.values);
-    field.shown = mem_array(work->gpu_count, sizeof *field.shown);
-    for (field.model = 0; field.model < order->model_count && !rc; field.model++)
-        for (size_t i = 0; i < order->models[field.model].figure_count && !rc; i++) {
+    struct figure_work field = {.work = work,
+                                .shown = mem_array(work->gpu_count, sizeof *field.shown),
+                                .values = mem_array(work->gpu_count, sizeof *field.values)};
+    for (field.model = 0; field.model < order->model_count; field.model++)
+        for (size_t i = 0; i < order->models[field.model].figure_count; i++) {
             field.order = &order->models[field.model].figures[i];
             field.summary = &work->accept->models[field.model].figures[i];
-            rc = check_figure(&field);
+            figure_check(&field);
         }
-    free(field.values);
     free(field.shown);
-    return rc;
+    free(field.values);
 }

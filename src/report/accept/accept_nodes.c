@@ -1,5 +1,4 @@
 /* Compares nodes and numbers of GPUs with the order. */
-#include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 
@@ -8,7 +7,7 @@
 
 /* Something that the inventory says about a node: a GPU, a rank whose GPUs are not known (both
  * NULL if no GPU was visible there). */
-struct entry {
+struct census_entry {
     const char *node; /* NULL: not known */
     const struct inventory_gpu *gpu;
     const struct inventory_unmeasured *rank;
@@ -16,52 +15,51 @@ struct entry {
 
 struct census {
     struct accept_work *work;
-    struct entry *entries; /* by node */
+    struct census_entry *entries; /* by node */
     size_t count;
     size_t lost;     /* ranks whose GPUs are not known */
     size_t homeless; /* of them, those whose node is not known */
     size_t *found;   /* by model of the order: GPUs on the node in work */
-    size_t *nodes;   /* by entry of the order's nodes: nodes found */
+    size_t *nodes;   /* by census_entry of the order's nodes: nodes found */
 };
 
 enum { NOWHERE = -1 };
 
-static int by_node(const void *left, const void *right)
+static int census_order(const void *left, const void *right)
 {
-    const struct entry *a = left, *b = right;
+    const struct census_entry *a = left, *b = right;
     int order = str_order(a->node, b->node);
     if (order || !a->gpu || !b->gpu)
         return order;
     return (a->gpu->index > b->gpu->index) - (a->gpu->index < b->gpu->index);
 }
 
-static int collect(struct census *census)
+static void census_collect(struct census *census)
 {
     const struct inventory *v = census->work->accept->inventory;
     census->entries = mem_array(v->gpu_count + v->unmeasured_count + v->node_finding_count,
                                 sizeof *census->entries);
-    if (!census->entries)
-        return -ENOMEM;
     for (size_t i = 0; i < v->gpu_count; i++)
-        census->entries[census->count++] = (struct entry){v->gpus[i].node, &v->gpus[i], NULL};
+        census->entries[census->count++] =
+            (struct census_entry){v->gpus[i].node, &v->gpus[i], NULL};
     for (size_t i = 0; i < v->unmeasured_count; i++) {
         if (v->unmeasured[i].uuid)
             continue;
         census->lost++;
         census->homeless += !v->unmeasured[i].node;
         census->entries[census->count++] =
-            (struct entry){v->unmeasured[i].node, NULL, &v->unmeasured[i]};
+            (struct census_entry){v->unmeasured[i].node, NULL, &v->unmeasured[i]};
     }
     for (size_t i = 0; i < v->node_finding_count; i++)
         if (str_equal(v->node_findings[i].finding, inventory_bare_node))
-            census->entries[census->count++] = (struct entry){v->node_findings[i].node, NULL, NULL};
+            census->entries[census->count++] =
+                (struct census_entry){v->node_findings[i].node, NULL, NULL};
     if (census->count)
-        qsort(census->entries, census->count, sizeof *census->entries, by_node);
-    return 0;
+        qsort(census->entries, census->count, sizeof *census->entries, census_order);
 }
 
 /* The place of a model in the order; its number of models if it was not ordered. */
-static size_t find_model(const struct order *order, const char *name)
+static size_t order_find_model(const struct order *order, const char *name)
 {
     size_t m = 0;
     while (m < order->model_count && !str_equal(order->models[m].name, name))
@@ -69,92 +67,61 @@ static size_t find_model(const struct order *order, const char *name)
     return m;
 }
 
-static int add_other_gpu(struct accept *accept, const struct inventory_gpu *gpu, const char *name,
-                         const char *ordered)
-{
-    return accept_add(accept, gpu,
-                      &(struct accept_finding){.class = name ? ACCEPT_OTHER : ACCEPT_NOT_SHOWN,
-                                               .model = name,
-                                               .what = "model",
-                                               .ordered = str_copy(ordered),
-                                               .found = str_copy(name ? name : "not known"),
-                                               .reason = NULL});
-}
-
-/* What the order wants on the node of an entry, for people; NULL: out of memory. nodes NULL: on any
- * node. */
-static char *ordered_models(const struct order *order, const struct order_nodes *nodes)
-{
-    struct strbuf text = {0};
-    for (size_t m = 0; m < order->model_count; m++)
-        if (!nodes || nodes->gpus[m])
-            strbuf_printf(&text, "%s%s", text.length ? " or " : "", order->models[m].name);
-    if (text.failed)
-        strbuf_fini(&text);
-    return text.data;
-}
-
-/* Counts a GPU by model, or tells that it is of another one. */
-static int take_gpu(struct census *census, const struct inventory_gpu *gpu,
-                    const struct order_nodes *nodes)
+/* Counts a GPU by model, or reports that it is of another one. nodes NULL: any node will do. */
+static void census_take_gpu(struct census *census, const struct inventory_gpu *gpu,
+                            const struct order_nodes *nodes)
 {
     struct accept_work *work = census->work;
     const struct order *order = work->accept->order;
     const struct inventory_model *model = inventory_model_of(work->lookup, gpu);
     const char *name = model ? model->name : NULL;
-    const size_t m = name ? find_model(order, name) : order->model_count;
+    const size_t m = name ? order_find_model(order, name) : order->model_count;
     if (m == order->model_count || (nodes && !nodes->gpus[m])) {
-        char *ordered = ordered_models(order, nodes);
-        int rc = ordered ? add_other_gpu(work->accept, gpu, name, ordered) : -ENOMEM;
-        free(ordered);
-        return rc;
+        struct strbuf ordered = {0}; /* what the order wants there */
+        for (size_t k = 0; k < order->model_count; k++)
+            if (!nodes || nodes->gpus[k])
+                strbuf_printf(&ordered, "%s%s", ordered.length ? " or " : "",
+                              order->models[k].name);
+        accept_add(work->accept, gpu,
+                   &(struct accept_finding){.class = name ? ACCEPT_OTHER : ACCEPT_NOT_SHOWN,
+                                            .model = name,
+                                            .what = "model",
+                                            .ordered = ordered.data,
+                                            .found = str_copy(name ? name : "not known")});
+        return;
     }
     const bool measured = gpu->status == GPU_OK || gpu->status == GPU_OUTLIER;
     census->found[m]++;
     work->gpus[work->gpu_count++] = (struct accept_gpu){gpu, model, m, measured};
     work->accept->models[m].found++;
     work->accept->models[m].measured += measured;
-    return 0;
 }
 
 /* Fewer GPUs are missing only if every rank that could have seen them told its GPUs. */
-static int compare_count(struct accept *accept, const char *node, const char *model,
+static void accept_count(struct accept *accept, const char *node, const char *model,
                          const char *what, size_t ordered, size_t found, size_t unknown)
 {
-    char *reason = NULL;
+    const bool open = found < ordered && unknown;
     if (found == ordered) {
         accept->met++;
-        return 0;
+        return;
     }
-    const bool open = found < ordered && unknown;
-    if (open && !(reason = str_format("%zu rank%s did not tell which GPUs it has", unknown,
-                                      unknown == 1 ? "" : "s")))
-        return -ENOMEM;
-    return accept_add(accept, NULL,
-                      &(struct accept_finding){.class = open              ? ACCEPT_NOT_SHOWN
-                                                        : found < ordered ? ACCEPT_MISSING
-                                                                          : ACCEPT_OTHER,
-                                               .node = node,
-                                               .model = model,
-                                               .what = what,
-                                               .ordered = str_format("%zu", ordered),
-                                               .found = str_format("%zu", found),
-                                               .reason = reason});
+    accept_add(accept, NULL,
+               &(struct accept_finding){
+                   .class = open              ? ACCEPT_NOT_SHOWN
+                            : found < ordered ? ACCEPT_MISSING
+                                              : ACCEPT_OTHER,
+                   .node = node,
+                   .model = model,
+                   .what = what,
+                   .ordered = str_format("%zu", ordered),
+                   .found = str_format("%zu", found),
+                   .reason = open ? str_format("%zu rank%s did not tell which GPUs it has", unknown,
+                                               unknown == 1 ? "" : "s")
+                                  : NULL});
 }
 
-static int add_other_node(struct accept *accept, const char *node, size_t gpus)
-{
-    return accept_add(
-        accept, NULL,
-        &(struct accept_finding){.class = node ? ACCEPT_OTHER : ACCEPT_NOT_SHOWN,
-                                 .node = node,
-                                 .what = "node",
-                                 .ordered = str_copy("not ordered"),
-                                 .found = str_format("%zu GPU%s", gpus, gpus == 1 ? "" : "s"),
-                                 .reason = NULL});
-}
-
-static int find_nodes(const struct order *order, const char *node)
+static int order_find_nodes(const struct order *order, const char *node)
 {
     for (size_t i = 0; node && i < order->node_count; i++)
         if (fnmatch(order->nodes[i].names, node, 0) == 0)
@@ -163,11 +130,13 @@ static int find_nodes(const struct order *order, const char *node)
 }
 
 /* All entries of one node. */
-static int check_node(struct census *census, const struct entry *entries, size_t count)
+static void census_check_node(struct census *census, const struct census_entry *entries,
+                              size_t count)
 {
     struct accept *accept = census->work->accept;
     const struct order *order = accept->order;
-    const int place = find_nodes(order, entries[0].node);
+    const char *node = entries[0].node;
+    const int place = order_find_nodes(order, node);
     const struct order_nodes *nodes = place == NOWHERE ? NULL : &order->nodes[place];
     size_t gpus = 0, ranks = census->homeless;
     for (size_t i = 0; i < count; i++) {
@@ -176,109 +145,102 @@ static int check_node(struct census *census, const struct entry *entries, size_t
     }
     if (order->node_count && !nodes) {
         accept->ignored_nodes += order->other_nodes_ignored;
-        return order->other_nodes_ignored || (!entries[0].node && !gpus)
-                   ? 0
-                   : add_other_node(accept, entries[0].node, gpus);
+        if (!order->other_nodes_ignored && (node || gpus))
+            accept_add(accept, NULL,
+                       &(struct accept_finding){
+                           .class = node ? ACCEPT_OTHER : ACCEPT_NOT_SHOWN,
+                           .node = node,
+                           .what = "node",
+                           .ordered = str_copy("not ordered"),
+                           .found = str_format("%zu GPU%s", gpus, gpus == 1 ? "" : "s")});
+        return;
     }
     for (size_t m = 0; m < order->model_count && nodes; m++)
         census->found[m] = 0;
     for (size_t i = 0; i < count; i++)
-        if (entries[i].gpu && take_gpu(census, entries[i].gpu, nodes))
-            return -ENOMEM;
+        if (entries[i].gpu)
+            census_take_gpu(census, entries[i].gpu, nodes);
     if (!nodes)
-        return 0;
+        return;
     census->nodes[place]++;
     for (size_t m = 0; m < order->model_count; m++)
-        if (nodes->gpus[m] && compare_count(accept, entries[0].node, order->models[m].name, "GPUs",
-                                            nodes->gpus[m], census->found[m], ranks))
-            return -ENOMEM;
-    return 0;
+        if (nodes->gpus[m])
+            accept_count(accept, node, order->models[m].name, "GPUs", nodes->gpus[m],
+                         census->found[m], ranks);
 }
 
-/* The name in the inventory that is nearest to a model of which no GPU was found. */
-static int hint_at_name(struct accept *accept, const struct order_model *model)
+/* Adds to the last finding the name in the inventory that is nearest to a model of which no GPU was
+ * found. */
+static void model_hint_at_name(struct accept *accept, const struct order_model *model)
 {
     const struct inventory *inventory = accept->inventory;
     struct accept_finding *last = &accept->findings[accept->finding_count - 1];
     const char **names = mem_array(inventory->model_count, sizeof *names);
     size_t count = 0;
-    if (!names)
-        return -ENOMEM;
     for (size_t i = 0; i < inventory->model_count; i++)
         if (inventory->models[i].name)
             names[count++] = inventory->models[i].name;
     const char *near = str_nearest(model->name, names, count);
-    int rc = 0;
-    if (near && !last->reason &&
-        !(last->reason = str_format("the inventory has \"%s\": is the name right?", near)))
-        rc = -ENOMEM;
+    if (near && !last->reason)
+        last->reason = str_format("the inventory has \"%s\": is the name right?", near);
     free(names);
-    return rc;
 }
 
 /* Numbers of nodes; without nodes in the order, numbers of GPUs. */
-static int check_totals(struct census *census)
+static void census_check_totals(struct census *census)
 {
     struct accept *accept = census->work->accept;
     const struct order *order = accept->order;
     for (size_t i = 0; i < order->node_count; i++)
-        if (compare_count(accept, order->nodes[i].names, NULL, "nodes", order->nodes[i].count,
-                          census->nodes[i], census->homeless))
-            return -ENOMEM;
+        accept_count(accept, order->nodes[i].names, NULL, "nodes", order->nodes[i].count,
+                     census->nodes[i], census->homeless);
     for (size_t m = 0; m < order->model_count; m++) {
         const struct order_model *model = &order->models[m];
         const size_t before = accept->finding_count;
-        if (!order->node_count && compare_count(accept, NULL, model->name, "GPUs", model->count,
-                                                accept->models[m].found, census->lost))
-            return -ENOMEM;
-        if (accept->finding_count > before && !accept->models[m].found &&
-            hint_at_name(accept, model))
-            return -ENOMEM;
+        if (!order->node_count)
+            accept_count(accept, NULL, model->name, "GPUs", model->count, accept->models[m].found,
+                         census->lost);
+        if (accept->finding_count > before && !accept->models[m].found)
+            model_hint_at_name(accept, model);
     }
-    return 0;
 }
 
-/* A rank that did not tell its GPUs may hide any fault. */
-static int check_ranks(struct census *census)
+/* A rank that did not report its GPUs may hide any fault. */
+static void census_check_ranks(struct census *census)
 {
     struct accept *accept = census->work->accept;
+    const struct order *order = accept->order;
     for (size_t i = 0; i < census->count; i++) {
         const struct inventory_unmeasured *rank = census->entries[i].rank;
-        char *reason = NULL;
-        if (!rank || (accept->order->node_count && accept->order->other_nodes_ignored &&
-                      rank->node && find_nodes(accept->order, rank->node) == NOWHERE))
+        if (!rank || (order->node_count && order->other_nodes_ignored && rank->node &&
+                      order_find_nodes(order, rank->node) == NOWHERE))
             continue;
-        if (str_copy_to(&reason, rank->reason))
-            return -ENOMEM;
-        if (accept_add(accept, NULL,
-                       &(struct accept_finding){.class = ACCEPT_NOT_SHOWN,
-                                                .node = rank->node,
-                                                .what = "rank",
-                                                .ordered = str_copy("measured"),
-                                                .found = str_copy(gpu_status_name(rank->status)),
-                                                .reason = reason}))
-            return -ENOMEM;
+        accept_add(accept, NULL,
+                   &(struct accept_finding){.class = ACCEPT_NOT_SHOWN,
+                                            .node = rank->node,
+                                            .what = "rank",
+                                            .ordered = str_copy("measured"),
+                                            .found = str_copy(gpu_status_name(rank->status)),
+                                            .reason = str_copy(rank->reason)});
     }
-    return 0;
 }
 
-int accept_nodes(struct accept_work *work)
+void accept_nodes(struct accept_work *work)
 {
-    struct census census = {.work = work};
     const struct order *order = work->accept->order;
-    census.found = mem_array(order->model_count, sizeof *census.found);
-    census.nodes = mem_array(order->node_count, sizeof *census.nodes);
-    int rc = census.found && census.nodes ? collect(&census) : -ENOMEM;
-    for (size_t i = 0, end; i < census.count && !rc; i = end) {
+    struct census census = {.work = work,
+                            .found = mem_array(order->model_count, sizeof *census.found),
+                            .nodes = mem_array(order->node_count, sizeof *census.nodes)};
+    census_collect(&census);
+    for (size_t i = 0, end; i < census.count; i = end) {
         for (end = i + 1;
              end < census.count && str_equal(census.entries[end].node, census.entries[i].node);)
             end++;
-        rc = check_node(&census, census.entries + i, end - i);
+        census_check_node(&census, census.entries + i, end - i);
     }
-    if (!rc && !(rc = check_totals(&census)))
-        rc = check_ranks(&census);
+    census_check_totals(&census);
+    census_check_ranks(&census);
     free(census.entries);
     free(census.found);
     free(census.nodes);
-    return rc;
 }

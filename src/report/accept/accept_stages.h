@@ -20,18 +20,17 @@ struct accept_work {
     size_t gpu_count;
 };
 
-/* Adds a finding and takes over its owned texts, of which NULL in `ordered` or `found` counts as
- * out of memory. gpu NULL: about no single GPU. 0 or -ENOMEM. */
-int accept_add(struct accept *accept, const struct inventory_gpu *gpu,
-               const struct accept_finding *finding);
+/* Adds a finding and takes over its owned texts. gpu NULL: about no single GPU. */
+void accept_add(struct accept *accept, const struct inventory_gpu *gpu,
+                const struct accept_finding *finding);
 
-/* All return 0 or -ENOMEM. Nodes and numbers of GPUs; fills work->gpus. */
-int accept_nodes(struct accept_work *work);
+/* NULL: not known. */
+const char *accept_board_part(const struct accept_work *work, const struct accept_gpu *gpu);
 
-/* Board parts, and facts that the driver reports. */
-int accept_facts(struct accept_work *work);
+/* Nodes and numbers of GPUs; fills work->gpus. */
+void accept_nodes(struct accept_work *work);
 
 /* Measured figures, and how far they lie apart. */
-int accept_figures(struct accept_work *work);
+void accept_figures(struct accept_work *work);
 
 #endif

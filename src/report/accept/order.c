@@ -1,18 +1,213 @@
-/* Reads an order: its head, the nodes, and what belongs together. */
+/* Reads an order: its head, its models with what is demanded of their GPUs, the nodes, and what
+ * belongs together. */
 #include "report/accept/order.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
-#include "report/accept/order_model.h"
 
 /* fnmatch takes exponential time for many stars. */
 enum { PATTERN_MAX = 200, STARS_MAX = 6 };
 #define GPUS_MAX 1e6 /* a constant expression for the tables */
+
+#define LARGEST 1e30 /* constant expressions for the tables */
+#define FACT_MAX 1e9
+#define FACT(which) offsetof(struct order_model, facts) + (which) * sizeof(double)
+
+const struct order_fact_source order_fact_sources[ORDER_FACT_COUNT] = {
+    [ORDER_MEMORY] = {INVENTORY_HARDWARE, "memory_bytes", "B", "memory"},
+    [ORDER_SMS] = {INVENTORY_HARDWARE, "sms", "", "SMs"},
+    [ORDER_L2] = {INVENTORY_HARDWARE, "l2_bytes", "B", "L2"},
+    [ORDER_MEMORY_BUS] = {INVENTORY_HARDWARE, "memory_bus_bits", "bit", "memory bus"},
+    [ORDER_PCIE_GENERATION] = {INVENTORY_CONFIG, "pcie_gen", "", "PCIe generation"},
+    [ORDER_PCIE_WIDTH] = {INVENTORY_CONFIG, "pcie_width", "", "PCIe lanes"},
+    [ORDER_NVLINKS] = {INVENTORY_HEALTH, "nvlinks_active", "", "active NVLinks"},
+    [ORDER_POWER_LIMIT] = {INVENTORY_CONFIG, "power_limit_w", "W", "power limit"},
+};
+
+static void order_model_fini(struct order_model *model)
+{
+    for (size_t i = 0; i < model->part_count; i++)
+        free(model->parts[i]);
+    for (size_t i = 0; i < model->figure_count; i++) {
+        free(model->figures[i].metric);
+        free(model->figures[i].unit);
+    }
+    free(model->name);
+    free(model->parts);
+    free(model->figures);
+    *model = (struct order_model){0};
+}
+
+static int model_read_parts(const struct yaml_node *node, struct order_model *out, struct err *err)
+{
+    int rc = yaml_expect(node, YAML_SEQUENCE, err);
+    if (rc)
+        return rc;
+    if (!yaml_count(node))
+        return yaml_error(node, err, "expected at least one part; leave out parts if any will do");
+    out->parts = mem_array(yaml_count(node), sizeof *out->parts);
+    for (size_t i = 0; i < yaml_count(node); i++) {
+        const char *part;
+        rc = yaml_as_text(yaml_at(node, i), &part, err);
+        if (rc)
+            return rc;
+        out->parts[out->part_count++] = str_copy(part);
+    }
+    return 0;
+}
+
+/* "141 GB" is 141e9 bytes in a data sheet; other files of this project read it as GiB. */
+static int model_read_bytes(const struct yaml_node *node, double *out_bytes, struct err *err)
+{
+    const char *text = yaml_text(node);
+    const size_t length = text ? strlen(text) : 0;
+    uint64_t bytes;
+    if (length > 1 && strpbrk(text, "kKMGTP") && (text[length - 1] != 'B' || !strchr(text, 'i')))
+        return yaml_error(node, err,
+                          "\"%.40s\" can mean powers of ten or of two: write KiB, MiB or GiB, or "
+                          "the number of bytes",
+                          text);
+    int rc = yaml_as_bytes(node, 1, INT64_MAX, &bytes, err);
+    if (!rc)
+        *out_bytes = (double)bytes;
+    return rc;
+}
+
+static int model_read_pcie(const struct yaml_node *node, struct order_model *out, struct err *err)
+{
+    static const struct yaml_field fields[] = {
+        {"generation", YAML_F64, FACT(ORDER_PCIE_GENERATION), .min = 1, .max = 10},
+        {"width", YAML_F64, FACT(ORDER_PCIE_WIDTH), .min = 1, .max = 32},
+    };
+    int rc = yaml_read_fields(node, fields, COUNT_OF(fields), out, err);
+    if (!rc && !yaml_count(node))
+        rc = yaml_error(node, err, "expected generation, width or both");
+    return rc;
+}
+
+static int order_unknown_metric(const struct judge_config *config, const struct yaml_node *key,
+                                struct err *err)
+{
+    const char **names = mem_array(config->metric_count, sizeof *names);
+    for (size_t i = 0; i < config->metric_count; i++)
+        names[i] = config->metrics[i].metric;
+    const char *near = str_nearest(yaml_text(key), names, config->metric_count);
+    int rc = near ? yaml_error(key, err, "unknown figure \"%.60s\"; did you mean \"%s\"?",
+                               yaml_text(key), near)
+                  : yaml_error(key, err,
+                               "unknown figure \"%.60s\"; judge.metrics of the survey "
+                               "configuration lists them",
+                               yaml_text(key));
+    free(names);
+    return rc;
+}
+
+static int order_check_figure(const struct yaml_node *node, const struct order_figure *figure,
+                              const char *unit, struct err *err)
+{
+    const bool limited = !isnan(figure->at_least) || !isnan(figure->at_most);
+    if (!limited && isnan(figure->spread))
+        return yaml_error(node, err, "expected at_least, at_most or spread");
+    if (limited && !unit)
+        return yaml_error(node, err, "key \"unit\" is missing: at_least and at_most need one");
+    if (figure->at_least > figure->at_most)
+        return yaml_error(node, err, "at_least is larger than at_most");
+    return 0;
+}
+
+static int order_read_figure(const struct yaml_node *node, const char *metric,
+                             struct order_figure *out, struct err *err)
+{
+    struct fields {
+        struct order_figure figure;
+        const char *unit;
+    } read = {.figure = {.at_least = NAN, .at_most = NAN, .spread = NAN}};
+    static const struct yaml_field fields[] = {
+        {"at_least", YAML_F64, offsetof(struct fields, figure.at_least), .min = 0, .max = LARGEST},
+        {"at_most", YAML_F64, offsetof(struct fields, figure.at_most), .min = 0, .max = LARGEST},
+        {"unit", YAML_STRING, offsetof(struct fields, unit)},
+        {"spread", YAML_F64, offsetof(struct fields, figure.spread), .min = 0, .max = 10},
+    };
+    int rc = yaml_read_fields(node, fields, COUNT_OF(fields), &read, err);
+    if (!rc)
+        rc = order_check_figure(node, &read.figure, read.unit, err);
+    if (rc)
+        return rc;
+    *out = read.figure;
+    out->metric = str_copy(metric);
+    out->unit = str_copy(read.unit);
+    return 0;
+}
+
+static int model_read_figures(const struct yaml_node *node, const struct judge_config *config,
+                              struct order_model *out, struct err *err)
+{
+    int rc = yaml_expect(node, YAML_MAPPING, err);
+    if (rc)
+        return rc;
+    out->figures = mem_array(yaml_count(node), sizeof *out->figures);
+    for (size_t i = 0; i < yaml_count(node) && !rc; i++) {
+        size_t known = 0;
+        while (known < config->metric_count &&
+               !str_equal(config->metrics[known].metric, yaml_key(node, i)))
+            known++;
+        rc = known == config->metric_count
+                 ? order_unknown_metric(config, yaml_key_node(node, i), err)
+                 : order_read_figure(yaml_at(node, i), yaml_key(node, i),
+                                     &out->figures[out->figure_count++], err);
+    }
+    return rc;
+}
+
+/* Reads an entry of `models`. *out_model, which must be empty, may be partly filled on failure. */
+static int order_model_read(const struct yaml_node *node, const struct judge_config *config,
+                            struct order_model *out_model, struct err *err)
+{
+    struct fields {
+        struct order_model model;
+        const char *name;
+        const struct yaml_node *parts, *memory, *l2, *pcie, *figures;
+    } read = {0};
+    static const struct yaml_field fields[] = {
+        {"name", YAML_STRING, offsetof(struct fields, name), true},
+        {"count", YAML_U32, offsetof(struct fields, model.count), .min = 1, .max = 1e6},
+        {"parts", YAML_NODE, offsetof(struct fields, parts)},
+        {"memory", YAML_NODE, offsetof(struct fields, memory)},
+        {"sms", YAML_F64, FACT(ORDER_SMS), .min = 1, .max = FACT_MAX},
+        {"l2", YAML_NODE, offsetof(struct fields, l2)},
+        {"memory_bus_bits", YAML_F64, FACT(ORDER_MEMORY_BUS), .min = 1, .max = FACT_MAX},
+        {"pcie", YAML_NODE, offsetof(struct fields, pcie)},
+        {"nvlinks", YAML_F64, FACT(ORDER_NVLINKS), .min = 1, .max = FACT_MAX},
+        {"power_limit_w", YAML_F64, FACT(ORDER_POWER_LIMIT), .min = 1, .max = FACT_MAX},
+        {"figures", YAML_NODE, offsetof(struct fields, figures)},
+    };
+    for (int fact = 0; fact < ORDER_FACT_COUNT; fact++)
+        read.model.facts[fact] = NAN;
+    int rc = yaml_read_fields(node, fields, COUNT_OF(fields), &read, err);
+    if (rc)
+        return rc;
+    if (!*read.name)
+        return yaml_error(node, err, "expected the name that the driver reports");
+    *out_model = read.model;
+    out_model->name = str_copy(read.name);
+    if (read.parts)
+        rc = model_read_parts(read.parts, out_model, err);
+    if (!rc && read.memory)
+        rc = model_read_bytes(read.memory, &out_model->facts[ORDER_MEMORY], err);
+    if (!rc && read.l2)
+        rc = model_read_bytes(read.l2, &out_model->facts[ORDER_L2], err);
+    if (!rc && read.pcie)
+        rc = model_read_pcie(read.pcie, out_model, err);
+    if (!rc && read.figures)
+        rc = model_read_figures(read.figures, config, out_model, err);
+    return rc;
+}
 
 void order_fini(struct order *order)
 {
@@ -31,7 +226,7 @@ void order_fini(struct order *order)
     *order = (struct order){0};
 }
 
-static int read_head(const struct yaml_node *node, struct order *order, struct err *err)
+static int order_read_head(const struct yaml_node *node, struct order *order, struct err *err)
 {
     struct head {
         uint32_t schema;
@@ -52,16 +247,15 @@ static int read_head(const struct yaml_node *node, struct order *order, struct e
                           "the file has schema %u, newer than the %d that this program knows: read "
                           "it with a newer gpumemtopo",
                           head.schema, ORDER_SCHEMA);
-    return str_copy_to(&order->number, head.number) ||
-                   str_copy_to(&order->supplier, head.supplier) ||
-                   str_copy_to(&order->customer, head.customer) ||
-                   str_copy_to(&order->delivered, head.delivered)
-               ? err_no_memory(err)
-               : 0;
+    str_copy_to(&order->number, head.number);
+    str_copy_to(&order->supplier, head.supplier);
+    str_copy_to(&order->customer, head.customer);
+    str_copy_to(&order->delivered, head.delivered);
+    return 0;
 }
 
-static int read_models(const struct yaml_node *node, const struct judge_config *config,
-                       struct order *order, struct err *err)
+static int order_read_models(const struct yaml_node *node, const struct judge_config *config,
+                             struct order *order, struct err *err)
 {
     int rc = yaml_expect(node, YAML_SEQUENCE, err);
     if (rc)
@@ -69,8 +263,6 @@ static int read_models(const struct yaml_node *node, const struct judge_config *
     if (!yaml_count(node))
         return yaml_error(node, err, "expected at least one model");
     order->models = mem_array(yaml_count(node), sizeof *order->models);
-    if (!order->models)
-        return err_no_memory(err);
     for (size_t i = 0; i < yaml_count(node); i++) {
         rc = order_model_read(yaml_at(node, i), config, &order->models[order->model_count++], err);
         if (rc)
@@ -83,12 +275,11 @@ static int read_models(const struct yaml_node *node, const struct judge_config *
     return 0;
 }
 
-/* -ENOMEM, or -EINVAL with the nearest name. */
-static int unknown_model(const struct order *order, const struct yaml_node *key, struct err *err)
+/* -EINVAL with the nearest name. */
+static int order_unknown_model(const struct order *order, const struct yaml_node *key,
+                               struct err *err)
 {
     const char **names = mem_array(order->model_count, sizeof *names);
-    if (!names)
-        return err_no_memory(err);
     for (size_t i = 0; i < order->model_count; i++)
         names[i] = order->models[i].name;
     const char *near = str_nearest(yaml_text(key), names, order->model_count);
@@ -99,8 +290,8 @@ static int unknown_model(const struct order *order, const struct yaml_node *key,
     return rc;
 }
 
-static int read_node_gpus(const struct yaml_node *node, const struct order *order,
-                          struct order_nodes *out, struct err *err)
+static int order_read_node_gpus(const struct yaml_node *node, const struct order *order,
+                                struct order_nodes *out, struct err *err)
 {
     int rc = yaml_expect(node, YAML_MAPPING, err);
     if (rc)
@@ -108,8 +299,6 @@ static int read_node_gpus(const struct yaml_node *node, const struct order *orde
     if (!yaml_count(node))
         return yaml_error(node, err, "expected at least one model with its number of GPUs");
     out->gpus = mem_array(order->model_count, sizeof *out->gpus);
-    if (!out->gpus)
-        return err_no_memory(err);
     for (size_t i = 0; i < yaml_count(node); i++) {
         uint64_t gpus;
         size_t model = 0;
@@ -117,7 +306,7 @@ static int read_node_gpus(const struct yaml_node *node, const struct order *orde
                !str_equal(order->models[model].name, yaml_key(node, i)))
             model++;
         if (model == order->model_count)
-            return unknown_model(order, yaml_key_node(node, i), err);
+            return order_unknown_model(order, yaml_key_node(node, i), err);
         rc = yaml_as_u64(yaml_at(node, i), 1, 1024, &gpus, err);
         if (rc)
             return rc;
@@ -126,7 +315,7 @@ static int read_node_gpus(const struct yaml_node *node, const struct order *orde
     return 0;
 }
 
-static bool is_pattern(const char *text)
+static bool is_node_pattern(const char *text)
 {
     size_t stars = 0;
     for (const char *at = text; *at; at++)
@@ -134,8 +323,8 @@ static bool is_pattern(const char *text)
     return *text && strlen(text) <= PATTERN_MAX && stars <= STARS_MAX;
 }
 
-static int read_node(const struct yaml_node *node, const struct order *order,
-                     struct order_nodes *out, struct err *err)
+static int order_read_node(const struct yaml_node *node, const struct order *order,
+                           struct order_nodes *out, struct err *err)
 {
     struct fields {
         const char *names;
@@ -150,18 +339,17 @@ static int read_node(const struct yaml_node *node, const struct order *order,
     int rc = yaml_read_fields(node, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
-    if (!is_pattern(read.names))
+    if (!is_node_pattern(read.names))
         return yaml_error(yaml_get(node, "names"), err,
                           "expected a name, or a pattern with at most %d stars such as "
                           "\"gpu[0-9]*\"",
                           STARS_MAX);
     out->count = read.count;
-    if (str_copy_to(&out->names, read.names))
-        return err_no_memory(err);
-    return read_node_gpus(read.gpus, order, out, err);
+    out->names = str_copy(read.names);
+    return order_read_node_gpus(read.gpus, order, out, err);
 }
 
-static int read_nodes(const struct yaml_node *node, struct order *order, struct err *err)
+static int order_read_nodes(const struct yaml_node *node, struct order *order, struct err *err)
 {
     int rc = yaml_expect(node, YAML_SEQUENCE, err);
     if (rc)
@@ -169,10 +357,8 @@ static int read_nodes(const struct yaml_node *node, struct order *order, struct 
     if (!yaml_count(node))
         return yaml_error(node, err, "expected at least one entry; leave out nodes if any will do");
     order->nodes = mem_array(yaml_count(node), sizeof *order->nodes);
-    if (!order->nodes)
-        return err_no_memory(err);
     for (size_t i = 0; i < yaml_count(node); i++) {
-        rc = read_node(yaml_at(node, i), order, &order->nodes[order->node_count++], err);
+        rc = order_read_node(yaml_at(node, i), order, &order->nodes[order->node_count++], err);
         if (rc)
             return rc;
         for (size_t k = 0; k < i; k++)
@@ -185,7 +371,7 @@ static int read_nodes(const struct yaml_node *node, struct order *order, struct 
 
 /* The numbers of `models` and of `nodes` must agree; one that is not given follows from the nodes.
  * A spread needs two GPUs. */
-static int settle_counts(const struct yaml_node *models, struct order *order, struct err *err)
+static int order_settle_counts(const struct yaml_node *models, struct order *order, struct err *err)
 {
     for (size_t m = 0; m < order->model_count; m++) {
         struct order_model *model = &order->models[m];
@@ -212,7 +398,7 @@ static int settle_counts(const struct yaml_node *models, struct order *order, st
     return 0;
 }
 
-static int read_allowed(const struct yaml_node *node, struct order *order, struct err *err)
+static int order_read_allowed(const struct yaml_node *node, struct order *order, struct err *err)
 {
     const char *kinds[ORDER_KINDS];
     for (int kind = 0; kind < ORDER_KINDS; kind++)
@@ -227,8 +413,8 @@ static int read_allowed(const struct yaml_node *node, struct order *order, struc
     return rc;
 }
 
-static int read_order(const struct yaml_node *root, const struct judge_config *config,
-                      struct order *order, struct err *err)
+static int order_read_root(const struct yaml_node *root, const struct judge_config *config,
+                           struct order *order, struct err *err)
 {
     struct fields {
         const struct yaml_node *head, *models, *nodes, *allowed;
@@ -244,24 +430,24 @@ static int read_order(const struct yaml_node *root, const struct judge_config *c
     };
     int rc = yaml_read_fields(root, fields, COUNT_OF(fields), &read, err);
     if (!rc)
-        rc = read_head(read.head, order, err);
+        rc = order_read_head(read.head, order, err);
     if (!rc)
-        rc = read_models(read.models, config, order, err);
+        rc = order_read_models(read.models, config, order, err);
     if (!rc && read.nodes)
-        rc = read_nodes(read.nodes, order, err);
+        rc = order_read_nodes(read.nodes, order, err);
     if (!rc && yaml_get(root, "other_nodes") && !read.nodes)
         rc = yaml_error(yaml_get(root, "other_nodes"), err, "other_nodes needs nodes");
     if (!rc && read.allowed)
-        rc = read_allowed(read.allowed, order, err);
+        rc = order_read_allowed(read.allowed, order, err);
     order->other_nodes_ignored = read.others == 1;
-    return rc ? rc : settle_counts(read.models, order, err);
+    return rc ? rc : order_settle_counts(read.models, order, err);
 }
 
-static int take(struct yaml_doc *doc, const struct judge_config *config, struct order *out_order,
-                struct err *err)
+static int order_take(struct yaml_doc *doc, const struct judge_config *config,
+                      struct order *out_order, struct err *err)
 {
     struct order order = {0};
-    int rc = read_order(yaml_root(doc), config, &order, err);
+    int rc = order_read_root(yaml_root(doc), config, &order, err);
     yaml_destroy(doc);
     if (rc)
         order_fini(&order);
@@ -275,7 +461,7 @@ int order_read_text(const char *text, size_t length, const char *name,
 {
     struct yaml_doc *doc = NULL;
     int rc = yaml_read_text(text, length, name, &yaml_limits_config, &doc, err);
-    return rc ? rc : take(doc, config, out_order, err);
+    return rc ? rc : order_take(doc, config, out_order, err);
 }
 
 int order_read_file(const char *path, const struct judge_config *config, struct order *out_order,
@@ -283,5 +469,5 @@ int order_read_file(const char *path, const struct judge_config *config, struct 
 {
     struct yaml_doc *doc = NULL;
     int rc = yaml_read_file(path, &yaml_limits_config, &doc, err);
-    return rc ? rc : take(doc, config, out_order, err);
+    return rc ? rc : order_take(doc, config, out_order, err);
 }

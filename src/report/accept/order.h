@@ -70,7 +70,7 @@ struct order {
 };
 
 /* Reads an order; docs/ACCEPT.md describes the file. config: the metrics that an order can name.
- * -EINVAL with position and what was expected, -ENOMEM, or the error of the system. out_order stays
+ * -EINVAL with position and what was expected, or the error of the system. out_order stays
  * untouched on failure; released with order_fini. */
 int order_read_file(const char *path, const struct judge_config *config, struct order *out_order,
                     struct err *err);
