@@ -103,6 +103,8 @@ int command_history(const struct command_options *options);
 int command_rma(const struct command_options *options);
 int command_nagios(const struct command_options *options);
 int command_nagios_failed(const struct err *err);
+int command_prometheus(const struct command_options *options);
+int command_validate(const struct command_options *options);
 int command_share(const struct command_options *options);
 
 #endif

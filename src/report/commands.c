@@ -7,54 +7,7 @@
 #include "report/command.h"
 #include "report/html/html.h"
 #include "report/json.h"
-#include "report/prometheus.h"
 #include "report/racks.h"
-#include "report/validate.h"
-
-static int validate_world(const char *path)
-{
-    struct world world;
-    struct err err = {0};
-    int rc = world_read_file(path, &world, &err);
-    if (rc)
-        log_failure(&err);
-    else
-        world_fini(&world);
-    return command_exit_code(rc);
-}
-
-static int validate_read(const struct inventory *inventory, const char *path)
-{
-    struct err err = {0};
-    int rc = report_validate(inventory, &err);
-    if (rc) {
-        err_prefix(&err, "%s", path);
-        log_failure(&err);
-    }
-    return command_exit_code(rc);
-}
-
-static int validate_file(const char *path)
-{
-    struct inventory inventory;
-    int code = command_read(path, &inventory);
-    if (code)
-        return code;
-    code = validate_read(&inventory, path);
-    inventory_fini(&inventory);
-    return code;
-}
-
-static int run_validate(const struct command_options *options)
-{
-    int worst = EXIT_DONE;
-    for (int i = 0; i < options->file_count; i++) {
-        const char *path = options->files[i];
-        int code = world_is_file(path) ? validate_world(path) : validate_file(path);
-        worst = code == EXIT_DONE || worst == EXIT_NO_REPORT ? worst : code;
-    }
-    return worst;
-}
 
 static int run_json(const struct command_options *options)
 {
@@ -110,23 +63,6 @@ static int run_html(const struct command_options *options)
     racks_fini(&racks);
     report_basis_fini(&basis);
     return code;
-}
-
-/* Duplicate samples would make the collector reject the whole file. */
-static int run_prometheus(const struct command_options *options)
-{
-    struct inventory inventory, *const given[] = {&inventory};
-    struct strbuf text = {0};
-    int code = command_read(options->files[0], &inventory);
-    if (code)
-        return code;
-    code = validate_read(&inventory, options->files[0]);
-    if (!code)
-        code = command_anonymise(options, given, 1, NULL);
-    if (!code)
-        report_prometheus(&inventory, options->openmetrics, &text);
-    inventory_fini(&inventory);
-    return code ? code : command_write(&text, options->output);
 }
 
 static const struct option show_options[] = {
@@ -486,10 +422,10 @@ const struct command command_table[] = {
      run_html},
     {"json", "FILE", "the inventory as JSON", 1, 1, OPTIONS(json_options), run_json},
     {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, OPTIONS(prometheus_options),
-     run_prometheus},
+     command_prometheus},
     {"share", "FILE...", "figures by model, without identity, for --world", 1, COMMAND_FILES_MAX,
      OPTIONS(share_options), command_share},
     {"validate", "FILE...", "check files for errors and contradictions", 1, COMMAND_FILES_MAX,
-     NO_OPTIONS, run_validate},
+     NO_OPTIONS, command_validate},
     {0},
 };

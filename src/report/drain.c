@@ -1,17 +1,119 @@
-/* Commands that drain bad nodes. */
+/* Commands that drain bad nodes, and the reasons that they give. */
 #include "report/drain.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/mem.h"
 #include "markup/text.h"
-#include "report/drain_reason.h"
 #include "report/style.h"
+
+enum { UUID_CHARS = 48, CAUSE_CHARS = 96 };
+
+static bool is_word_char(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Keeps letters, digits and a few harmless signs. ": " becomes ", " and any other ':' '-', because
+ * ':' separates fields. Everything else becomes '_', also characters that a shell interprets inside
+ * double quotes ($ ` \ " !). */
+static char safe_char(const char *at)
+{
+    static const char signs[] = " .,;/+-_()%=";
+    if (*at == ':')
+        return at[1] == ' ' ? ',' : '-';
+    return is_word_char(*at) || strchr(signs, *at) ? *at : '_';
+}
+
+/* Apostrophes, and the rest of a character of several bytes. */
+static bool is_left_out(char c)
+{
+    return c == '\'' || ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* The number of bytes to keep of `length`: up to the last whole word if there are several. */
+static size_t cut_at_word(const char *text, size_t length, size_t room)
+{
+    size_t end = room;
+    if (length <= room)
+        return length;
+    while (end && text[end] != ' ')
+        end--;
+    while (end && !is_word_char(text[end - 1]) && text[end - 1] != ')' && text[end - 1] != '%')
+        end--;
+    return end ? end : room;
+}
+
+static void put_field(struct strbuf *out, const char *text, size_t chars_max)
+{
+    static const char cut[] = "...";
+    char safe[CAUSE_CHARS * 2];
+    size_t length = 0;
+    strbuf_puts(out, ":");
+    for (; text && *text && length < sizeof safe; text++)
+        if (!is_left_out(*text))
+            safe[length++] = safe_char(text);
+    if (length <= chars_max) {
+        strbuf_append(out, length ? safe : "-", length ? length : 1);
+        return;
+    }
+    strbuf_append(out, safe, cut_at_word(safe, length, chars_max - (sizeof cut - 1)));
+    strbuf_puts(out, cut);
+}
+
+void drain_reason_put(struct strbuf *out, const struct drain_reason *reason)
+{
+    strbuf_printf(out, "gpumemtopo:%s", inventory_kind_name(reason->kind));
+    put_field(out, reason->uuid, UUID_CHARS);
+    put_field(out, reason->cause, CAUSE_CHARS);
+    put_field(out, reason->metric, DRAIN_METRIC_CHARS);
+    if (fabs(reason->deviation) < 1000) /* false for NaN */
+        strbuf_printf(out, ":%+.1f%%", 100 * reason->deviation);
+    else
+        strbuf_puts(out, ":-");
+    if (reason->more_gpus)
+        strbuf_printf(out, ":+%zu GPU%s", reason->more_gpus, reason->more_gpus == 1 ? "" : "s");
+    else if (reason->more_findings)
+        strbuf_printf(out, ":+%zu finding%s", reason->more_findings,
+                      reason->more_findings == 1 ? "" : "s");
+}
+
+/* A metric: letters, digits, '.' and '_', with at least one '.'. */
+static size_t metric_length(const char *text)
+{
+    size_t length = 0;
+    bool dotted = false;
+    for (; is_word_char(text[length]) || text[length] == '_' || text[length] == '.'; length++)
+        dotted |= text[length] == '.';
+    return dotted && length <= DRAIN_METRIC_CHARS ? length : 0;
+}
+
+void drain_reason_split(const char *text, struct drain_reason *reason, char *out_metric)
+{
+    const char *scope_end = text ? strstr(text, ": ") : NULL;
+    const char *metric = scope_end ? scope_end + 2 : "";
+    size_t length = metric_length(metric);
+    const char *cause = length ? strstr(metric + length, ": ") : NULL;
+    reason->cause = text;
+    reason->metric = NULL;
+    reason->deviation = NAN;
+    if (!cause)
+        return;
+    memcpy(out_metric, metric, length);
+    out_metric[length] = '\0';
+    reason->metric = out_metric;
+    reason->cause = cause + 2;
+    const char *share = strstr(metric + length, " (");
+    double percent;
+    if (share && share < cause && sscanf(share, " (%lf %%)", &percent) == 1)
+        reason->deviation = percent / 100;
+}
 
 const double drain_loss_min = 0.05;
 
@@ -29,7 +131,7 @@ struct suspects {
     size_t count, capacity;
 };
 
-static bool is_bad(enum inventory_kind kind)
+static bool drain_is_bad(enum inventory_kind kind)
 {
     return kind == KIND_FAILING || kind == KIND_DEGRADED;
 }
@@ -60,7 +162,7 @@ static bool is_small_place(const struct inventory_node *place)
     return is_small_loss(reason.metric, reason.deviation);
 }
 
-static int add(struct suspects *suspects, const struct suspect *suspect)
+static int drain_add(struct suspects *suspects, const struct suspect *suspect)
 {
     struct suspect *grown =
         mem_grow(suspects->items, &suspects->capacity, suspects->count + 1, sizeof *grown);
@@ -71,45 +173,46 @@ static int add(struct suspects *suspects, const struct suspect *suspect)
     return 0;
 }
 
-static int gpu_order(const void *a, const void *b)
+static int drain_gpu_order(const void *a, const void *b)
 {
     const struct inventory_gpu *const *left = a, *const *right = b;
     return str_order((*left)->uuid, (*right)->uuid);
 }
 
 /* All GPUs sorted by UUID, freed with free(); NULL: out of memory. */
-static const struct inventory_gpu **sort_gpus(const struct inventory *inventory)
+static const struct inventory_gpu **drain_sort_gpus(const struct inventory *inventory)
 {
     const struct inventory_gpu **gpus = mem_array(inventory->gpu_count, sizeof *gpus);
     for (size_t i = 0; gpus && i < inventory->gpu_count; i++)
         gpus[i] = &inventory->gpus[i];
     if (gpus && inventory->gpu_count)
-        qsort(gpus, inventory->gpu_count, sizeof *gpus, gpu_order);
+        qsort(gpus, inventory->gpu_count, sizeof *gpus, drain_gpu_order);
     return gpus;
 }
 
 /* The node of a GPU; NULL if the GPU is not in the inventory. */
-static const char *node_of(const struct inventory *inventory, const struct inventory_gpu **gpus,
-                           const char *uuid)
+static const char *drain_node_of(const struct inventory *inventory,
+                                 const struct inventory_gpu **gpus, const char *uuid)
 {
     const struct inventory_gpu wanted = {.uuid = (char *)uuid}, *key = &wanted;
     const struct inventory_gpu **found =
-        inventory->gpu_count ? bsearch(&key, gpus, inventory->gpu_count, sizeof *gpus, gpu_order)
-                             : NULL;
+        inventory->gpu_count
+            ? bsearch(&key, gpus, inventory->gpu_count, sizeof *gpus, drain_gpu_order)
+            : NULL;
     return found ? (*found)->node : NULL;
 }
 
 /* A finding about a node, a slot or a model concerns every node with one of its GPUs. */
-static int add_place(const struct inventory *inventory, const struct inventory_node *place,
-                     const struct inventory_gpu **gpus, struct suspects *out)
+static int drain_add_place(const struct inventory *inventory, const struct inventory_node *place,
+                           const struct inventory_gpu **gpus, struct suspects *out)
 {
     struct suspect suspect = {.node = place->node, .kind = place->kind, .place = place->finding};
     if (place->node && !place->gpu_count)
-        return add(out, &suspect);
+        return drain_add(out, &suspect);
     for (size_t i = 0; i < place->gpu_count; i++) {
         suspect.uuid = place->gpus[i];
-        suspect.node = place->node ? place->node : node_of(inventory, gpus, suspect.uuid);
-        if (suspect.node && add(out, &suspect))
+        suspect.node = place->node ? place->node : drain_node_of(inventory, gpus, suspect.uuid);
+        if (suspect.node && drain_add(out, &suspect))
             return -1;
     }
     return 0;
@@ -118,12 +221,12 @@ static int add_place(const struct inventory *inventory, const struct inventory_n
 static int collect_places(const struct inventory *inventory, struct suspects *out,
                           struct suspects *spared)
 {
-    const struct inventory_gpu **gpus = sort_gpus(inventory);
+    const struct inventory_gpu **gpus = drain_sort_gpus(inventory);
     int rc = gpus ? 0 : -1;
     for (size_t i = 0; i < inventory->node_finding_count && !rc; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
-        if (place->accused && is_bad(place->kind))
-            rc = add_place(inventory, place, gpus, is_small_place(place) ? spared : out);
+        if (place->accused && drain_is_bad(place->kind))
+            rc = drain_add_place(inventory, place, gpus, is_small_place(place) ? spared : out);
     }
     free(gpus);
     return rc;
@@ -140,19 +243,20 @@ static struct suspect suspect_of(const struct inventory_outlier *outlier)
 }
 
 /* The bad GPUs: to be drained, and spared because they lose too little. */
-static int collect(const struct inventory *inventory, struct suspects *out, struct suspects *spared)
+static int drain_collect(const struct inventory *inventory, struct suspects *out,
+                         struct suspects *spared)
 {
     for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *outlier = &inventory->outliers[i];
         const struct suspect suspect = suspect_of(outlier);
-        if (is_bad(outlier->kind) && outlier->node &&
-            add(has_small_losses_only(outlier) ? spared : out, &suspect))
+        if (drain_is_bad(outlier->kind) && outlier->node &&
+            drain_add(has_small_losses_only(outlier) ? spared : out, &suspect))
             return -1;
     }
     return collect_places(inventory, out, spared);
 }
 
-static struct drain_reason reason_of(const struct suspect *suspect, char *metric)
+static struct drain_reason drain_reason_of(const struct suspect *suspect, char *metric)
 {
     struct drain_reason reason = {.deviation = NAN};
     if (suspect->finding) {
@@ -167,10 +271,10 @@ static struct drain_reason reason_of(const struct suspect *suspect, char *metric
     return reason;
 }
 
-static double loss_of(const struct suspect *suspect)
+static double drain_loss_of(const struct suspect *suspect)
 {
     char metric[DRAIN_METRIC_CHARS + 1];
-    double deviation = reason_of(suspect, metric).deviation;
+    double deviation = drain_reason_of(suspect, metric).deviation;
     return isnan(deviation) ? 0 : fabs(deviation);
 }
 
@@ -183,7 +287,7 @@ static int suspect_order(const void *a, const void *b)
         return order;
     if (left->kind != right->kind)
         return left->kind < right->kind ? -1 : 1;
-    double left_loss = loss_of(left), right_loss = loss_of(right);
+    double left_loss = drain_loss_of(left), right_loss = drain_loss_of(right);
     if (left_loss != right_loss)
         return left_loss > right_loss ? -1 : 1;
     order = str_order(left->uuid, right->uuid);
@@ -208,7 +312,7 @@ bool drain_is_node_name(const char *name)
            name[0] != '-' && name[0] != '.' && !is_keyword(name);
 }
 
-static int uuid_order(const void *a, const void *b)
+static int drain_uuid_order(const void *a, const void *b)
 {
     return str_order(*(const char *const *)a, *(const char *const *)b);
 }
@@ -224,7 +328,7 @@ static const char **sort_uuids(const struct suspect *suspects, size_t count, siz
         if (suspects[i].uuid)
             uuids[known++] = suspects[i].uuid;
     if (known)
-        qsort(uuids, known, sizeof *uuids, uuid_order);
+        qsort(uuids, known, sizeof *uuids, drain_uuid_order);
     for (size_t i = 0; i < known; i++)
         if (!i || strcmp(uuids[different - 1], uuids[i]) != 0)
             uuids[different++] = uuids[i];
@@ -252,8 +356,8 @@ static int count_spared(const struct suspects *spared, const struct suspects *su
     const char **uuids = sort_uuids(spared->items, spared->count, &spared_count);
     const char **drained = sort_uuids(suspects->items, suspects->count, &drained_count);
     for (size_t i = 0; uuids && drained && i < spared_count; i++)
-        *out_count += !drained_count ||
-                      !bsearch(&uuids[i], drained, drained_count, sizeof *drained, uuid_order);
+        *out_count += !drained_count || !bsearch(&uuids[i], drained, drained_count, sizeof *drained,
+                                                 drain_uuid_order);
     int rc = uuids && drained ? 0 : -ENOMEM;
     free(uuids);
     free(drained);
@@ -264,7 +368,7 @@ static int count_spared(const struct suspects *spared, const struct suspects *su
 static char *line_of(const struct suspect *suspects, size_t count)
 {
     char metric[DRAIN_METRIC_CHARS + 1];
-    struct drain_reason reason = reason_of(&suspects[0], metric);
+    struct drain_reason reason = drain_reason_of(&suspects[0], metric);
     struct strbuf text = {0};
     char *line = NULL;
     if (count_more_gpus(suspects, count, &reason.more_gpus))
@@ -306,7 +410,8 @@ int drain_lines_init(struct drain_lines *lines, const struct inventory *inventor
 {
     struct suspects suspects = {0}, spared = {0};
     *lines = (struct drain_lines){0};
-    if (collect(inventory, &suspects, &spared) || count_spared(&spared, &suspects, &lines->spared))
+    if (drain_collect(inventory, &suspects, &spared) ||
+        count_spared(&spared, &suspects, &lines->spared))
         goto no_memory;
     if (suspects.count)
         qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
@@ -349,7 +454,8 @@ const char *drain_lines_find(const struct drain_lines *lines, const char *node)
 char *drain_line_of_gpu(const struct inventory_outlier *outlier)
 {
     const struct suspect suspect = suspect_of(outlier);
-    const bool drained = outlier->node && is_bad(outlier->kind) && !has_small_losses_only(outlier);
+    const bool drained =
+        outlier->node && drain_is_bad(outlier->kind) && !has_small_losses_only(outlier);
     return drained && drain_is_node_name(outlier->node) ? line_of(&suspect, 1) : NULL;
 }
 
@@ -357,10 +463,10 @@ char *drain_line_of_place(const struct inventory_node *place)
 {
     struct suspects suspects = {0};
     char *line = NULL;
-    if (!place->node || !place->accused || !is_bad(place->kind) || is_small_place(place) ||
+    if (!place->node || !place->accused || !drain_is_bad(place->kind) || is_small_place(place) ||
         !drain_is_node_name(place->node))
         return NULL;
-    if (!add_place(NULL, place, NULL, &suspects)) {
+    if (!drain_add_place(NULL, place, NULL, &suspects)) {
         qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
         line = line_of(suspects.items, suspects.count);
     }

@@ -1,12 +1,60 @@
-/* The short summary of an inventory. */
+/* The short summary of an inventory, and the time that a survey spent per probe. */
 #include "report/summary.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "markup/text.h"
 #include "report/entries.h"
 #include "report/style.h"
+
+enum { INDENT = 5 };
+
+/* Shorter times are summed up. */
+static const double SHOWN_S = 0.0005;
+
+static int timing_by_time(const void *a, const void *b)
+{
+    double x = (*(const struct fact *const *)a)->real, y = (*(const struct fact *const *)b)->real;
+    return (x < y) - (x > y);
+}
+
+static void timing_put_sorted(const struct gpu_result *gpu, const struct fact **laps,
+                              struct strbuf *out_text)
+{
+    struct strbuf line = {0};
+    size_t count = gpu->timings.count;
+    double rest_s = 0;
+    strbuf_printf(&line, "%.2f s on %s:", gpu->elapsed_s, gpu->uuid);
+    for (size_t i = 0; i < count; i++)
+        laps[i] = &gpu->timings.items[i];
+    qsort(laps, count, sizeof *laps, timing_by_time);
+    for (size_t i = 0; i < count; i++) {
+        if (laps[i]->real >= SHOWN_S)
+            strbuf_printf(&line, " %s %.3f,", laps[i]->key, laps[i]->real);
+        else
+            rest_s += laps[i]->real;
+    }
+    strbuf_printf(&line, " others %.3f", rest_s);
+    strbuf_puts(out_text, "\nTime ");
+    text_put_wrapped(out_text, line.data ? line.data : "", INDENT, INDENT, REPORT_WIDTH);
+    out_text->failed = out_text->failed || line.failed;
+    strbuf_fini(&line);
+}
+
+void report_timing(const struct gpu_result *slowest, struct strbuf *out_text)
+{
+    if (!slowest->timings.count)
+        return;
+    const struct fact **laps = mem_array(slowest->timings.count, sizeof *laps);
+    if (laps)
+        timing_put_sorted(slowest, laps, out_text);
+    else
+        out_text->failed = true;
+    free(laps);
+}
 
 /* Keeps the text short; the inventory has the rest. */
 enum { ENTRIES_MAX = 30, WATCHED_MAX = 3, NAME_MAX = 40, MEMORY_COLUMNS = 14 };
@@ -20,8 +68,8 @@ static size_t count_busy(const struct inventory *inventory)
     return busy;
 }
 
-static void put_headline(struct strbuf *out, const struct report_style *style,
-                         const struct inventory *inventory)
+static void summary_put_headline(struct strbuf *out, const struct report_style *style,
+                                 const struct inventory *inventory)
 {
     struct strbuf line = {0};
     report_put_count(&line, inventory->total_gpus, "GPU", "GPUs");
@@ -48,7 +96,7 @@ static size_t memory_length(const char *metric)
     return strcspn(metric, ".");
 }
 
-static void put_words(struct strbuf *out, const struct measure *measure)
+static void summary_put_words(struct strbuf *out, const struct measure *measure)
 {
     for (size_t i = 0; i < measure->word_count; i++) {
         strbuf_puts(out, i ? "+" : "");
@@ -58,7 +106,7 @@ static void put_words(struct strbuf *out, const struct measure *measure)
         strbuf_puts(out, "none");
 }
 
-static void put_measure(struct strbuf *out, const struct measure *measure)
+static void summary_put_measure(struct strbuf *out, const struct measure *measure)
 {
     const char *attribute = measure->metric + memory_length(measure->metric);
     if (*attribute) {
@@ -68,7 +116,7 @@ static void put_measure(struct strbuf *out, const struct measure *measure)
     if (measure->status == MEASURE_UNSUPPORTED || measure->status == MEASURE_FAILED)
         strbuf_puts(out, measure_status_name(measure->status));
     else if (measure->kind == MEASURE_WORDS)
-        put_words(out, measure);
+        summary_put_words(out, measure);
     else {
         strbuf_puts(out, measure->bound == MEASURE_AT_LEAST ? "at least " : "");
         text_put_quantity(out, measure->value, measure->unit);
@@ -78,8 +126,8 @@ static void put_measure(struct strbuf *out, const struct measure *measure)
 }
 
 /* All attributes of one memory; measure `first` is its first one. */
-static void put_memory(struct strbuf *out, const struct report_style *style,
-                       const struct measures *memory, size_t first)
+static void summary_put_memory(struct strbuf *out, const struct report_style *style,
+                               const struct measures *memory, size_t first)
 {
     const char *metric = memory->items[first].metric;
     struct strbuf line = {0}, name = {0};
@@ -87,7 +135,7 @@ static void put_memory(struct strbuf *out, const struct report_style *style,
         if (!measure_same_memory(memory->items[i].metric, metric))
             continue;
         strbuf_puts(&line, i > first ? ", " : "");
-        put_measure(&line, &memory->items[i]);
+        summary_put_measure(&line, &memory->items[i]);
     }
     strbuf_append(&name, metric, memory_length(metric));
     strbuf_puts(out, "  ");
@@ -99,8 +147,8 @@ static void put_memory(struct strbuf *out, const struct report_style *style,
 }
 
 /* "692-2G520-0282-000: 6 GPUs, main.latency 661.2; 692-...". */
-static void put_populations(struct strbuf *out, const struct report_style *style,
-                            const struct inventory_model *model)
+static void summary_put_populations(struct strbuf *out, const struct report_style *style,
+                                    const struct inventory_model *model)
 {
     struct strbuf line = {0};
     if (!model->population_count)
@@ -128,8 +176,8 @@ static void put_populations(struct strbuf *out, const struct report_style *style
     report_end_line(out, style, &line, MEMORY_COLUMNS + 3, MEMORY_COLUMNS + 3);
 }
 
-static void put_model(struct strbuf *out, const struct report_style *style,
-                      const struct inventory_model *model)
+static void summary_put_model(struct strbuf *out, const struct report_style *style,
+                              const struct inventory_model *model)
 {
     const struct measures *memory = &model->memory;
     strbuf_puts(out, "\n");
@@ -144,9 +192,9 @@ static void put_model(struct strbuf *out, const struct report_style *style,
         for (size_t k = 0; k < i && !seen; k++)
             seen = measure_same_memory(memory->items[k].metric, memory->items[i].metric);
         if (!seen)
-            put_memory(out, style, memory, i);
+            summary_put_memory(out, style, memory, i);
     }
-    put_populations(out, style, model);
+    summary_put_populations(out, style, model);
 }
 
 /* Prints "Title:" before the first entry of a list. Beyond the limit prints "and N more" and
@@ -186,13 +234,13 @@ void report_summary(const struct inventory *inventory, const struct report_style
                     struct strbuf *out_text)
 {
     const struct inventory *v = inventory;
-    put_headline(out_text, style, v);
+    summary_put_headline(out_text, style, v);
     for (size_t i = 0; i < v->model_count; i++) {
         if (i == ENTRIES_MAX) {
             strbuf_printf(out_text, "\nand %zu more models\n", v->model_count - i);
             break;
         }
-        put_model(out_text, style, &v->models[i]);
+        summary_put_model(out_text, style, &v->models[i]);
     }
     for (size_t i = 0; i < v->outlier_count; i++) {
         if (frame_entry(out_text, style, "Outliers", i, v->outlier_count))

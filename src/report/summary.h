@@ -3,6 +3,7 @@
 #define GPUMEMTOPO_REPORT_SUMMARY_H
 
 #include "base/str.h"
+#include "inventory/gpu_result.h"
 #include "inventory/inventory.h"
 #include "report/style.h"
 
@@ -11,5 +12,9 @@
  * characters except line breaks and colours. Errors only set out_text->failed. */
 void report_summary(const struct inventory *inventory, const struct report_style *style,
                     struct strbuf *out_text);
+
+/* Appends the probes of a GPU (the slowest one) with their seconds, longest first. Appends nothing
+ * if it has no timings. */
+void report_timing(const struct gpu_result *slowest, struct strbuf *out_text);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "report/diff.h"
+#include "report/commands/diff.h"
 
 enum { COUNT = 12 };
 

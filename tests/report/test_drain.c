@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "report/drain.h"
-#include "report/drain_reason.h"
 
 static size_t spared;
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "report/merge_pool.h"
+#include "report/merge/merge_source.h"
 
 struct said {
     int count;

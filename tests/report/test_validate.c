@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "report/validate.h"
+#include "report/commands/validate.h"
 #include "rich.h"
 
 static void replace(char **text, const char *with)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "report/timing.h"
+#include "report/summary.h"
 #include "survey/root/judging.h"
 
 static void longest_first(void **state)
@@ -12,13 +12,13 @@ static void longest_first(void **state)
     (void)state;
     struct gpu_result slowest = {.uuid = (char *)"GPU-b", .elapsed_s = 2};
     struct strbuf text = {0};
-    timing_print(&slowest, &text);
+    report_timing(&slowest, &text);
     assert_int_equal(text.length, 0); /* it never got to a probe */
     assert_int_equal(facts_set_real(&slowest.timings, "opening", 0.25), 0);
     assert_int_equal(facts_set_real(&slowest.timings, "l2.size", 1.5), 0);
     assert_int_equal(facts_set_real(&slowest.timings, "a", 0.0002), 0);
     assert_int_equal(facts_set_real(&slowest.timings, "b", 0.0004), 0);
-    timing_print(&slowest, &text);
+    report_timing(&slowest, &text);
     assert_string_equal(text.data,
                         "\nTime 2.00 s on GPU-b: l2.size 1.500, opening 0.250, others 0.001\n");
     strbuf_fini(&text);

@@ -98,7 +98,7 @@ with tempfile.TemporaryDirectory() as folder:
             for value in values.split("|"):
                 assert f'"{value}"' in sources, f"{label} {value} of {rule.get('alert')} is unknown"
     abouts = set(re.findall(r'about="(\w+)"', json.dumps([rule["expr"] for rule in fleets.rules()]).replace('\\"', '"')))
-    nodes = (fleets.ROOT / "src/report/prometheus_nodes.c").read_text(encoding="utf-8")
+    nodes = (fleets.ROOT / "src/report/commands/prometheus.c").read_text(encoding="utf-8")
     assert abouts == {"no_gpus", "fewer_gpus"} and all(f'"{about}"' in nodes for about in abouts), abouts
     facts = {labels["fact"] for name, labels, _ in fleets.samples(fleets.metrics(REPORT, folder, fleets.planted()))
              if name == "gpumemtopo_health_known_gpus"}

@@ -5,7 +5,7 @@
 
 #include "base/out_file.h"
 #include "inventory/inventory.h"
-#include "report/sweep_chart.h"
+#include "report/html/sweep_chart.h"
 
 /* FOLDER/nvidia-h200-l1_data.svg, with the suffix -sim for a simulated GPU. */
 static int write_file(const struct inventory_model *model, const char *suffix, const char *folder,

@@ -11,7 +11,7 @@
 #include "markup/chart.h"
 #include "markup/html_text.h"
 #include "report/html/sections.h"
-#include "report/sweep_chart.h"
+#include "report/html/sweep_chart.h"
 
 void html_sweeps(struct strbuf *out, const struct inventory_model *model)
 {

@@ -16,7 +16,6 @@
 #include "inventory/build.h"
 #include "report/html/html.h"
 #include "report/summary.h"
-#include "report/timing.h"
 #include "survey/root/recording.h"
 
 enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers)
@@ -166,7 +165,7 @@ static void say_summary(const struct emit_target *target, const struct inventory
         return;
     report_summary(inventory, &style, &summary);
     if (target->slowest)
-        timing_print(target->slowest, &summary);
+        report_timing(target->slowest, &summary);
     if (summary.data)
         fputs(summary.data, stderr);
     strbuf_fini(&summary);

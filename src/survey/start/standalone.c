@@ -15,7 +15,7 @@
 #include "inventory/wire/spool.h"
 #include "inventory/wire/spool_owner.h"
 #include "report/basis.h"
-#include "report/merge.h"
+#include "report/merge/merge.h"
 #include "survey/comm/limits.h"
 #include "survey/root/emit.h"
 

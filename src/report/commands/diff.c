@@ -1,0 +1,448 @@
+/* Compares two inventories of the same GPUs: what the judge finds, and what became of each GPU. */
+#include "report/commands/diff.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "inventory/results.h"
+#include "markup/text.h"
+#include "report/basis.h"
+#include "report/command.h"
+#include "report/entries.h"
+
+/* Longer lists and texts are cut. */
+enum { ENTRIES_MAX = 100, NAMES_MAX = 8, NAME_CHARS = 40, TEXT_CHARS = 200 };
+
+/* GPUs that were measured before. */
+struct diff_counts {
+    size_t missing; /* now gone or not measured */
+    size_t worse;   /* now outliers, and not before */
+};
+
+/* One inventory, with its GPUs and outliers by UUID. */
+struct side {
+    const struct inventory *inventory;
+    struct inventory_lookup *lookup;
+    const struct inventory_outlier **outliers; /* sorted */
+};
+
+static int diff_by_uuid(const void *left, const void *right)
+{
+    const struct inventory_outlier *const *a = left, *const *b = right;
+    return str_order((*a)->uuid, (*b)->uuid);
+}
+
+static int side_init(struct side *side, const struct inventory *inventory)
+{
+    const size_t count = inventory->outlier_count;
+    *side = (struct side){.inventory = inventory};
+    side->outliers = mem_array(count, sizeof *side->outliers);
+    if (!side->outliers || inventory_lookup_create(inventory, &side->lookup))
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        side->outliers[i] = &inventory->outliers[i];
+    if (count)
+        qsort(side->outliers, count, sizeof *side->outliers, diff_by_uuid);
+    return 0;
+}
+
+static void side_fini(struct side *side)
+{
+    free(side->outliers);
+    inventory_lookup_destroy(side->lookup);
+}
+
+/* The GPU's entry in `outliers`. NULL if its finding is listed for its place. */
+static const struct inventory_outlier *outlier_of(const struct side *side, const char *uuid)
+{
+    const struct inventory_outlier wanted = {.uuid = (char *)uuid}, *key = &wanted;
+    const struct inventory_outlier **found =
+        side->inventory->outlier_count
+            ? bsearch(&key, side->outliers, side->inventory->outlier_count, sizeof *side->outliers,
+                      diff_by_uuid)
+            : NULL;
+    return found ? *found : NULL;
+}
+
+static bool diff_was_measured(const struct inventory_gpu *gpu)
+{
+    return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER;
+}
+
+static bool is_outlier(const struct inventory_gpu *gpu)
+{
+    return gpu && gpu->status == GPU_OUTLIER;
+}
+
+static void begin_line(struct strbuf *line, const struct inventory_gpu *gpu)
+{
+    text_put_clean(line, gpu->node, NAME_CHARS);
+    strbuf_puts(line, " ");
+    text_put_clean(line, gpu->pci, 20);
+    strbuf_puts(line, " ");
+    text_put_clean(line, gpu->uuid, 50);
+    strbuf_puts(line, ": ");
+}
+
+/* "degraded: memory clock ..." */
+static void put_verdict(struct strbuf *line, const struct side *side, const char *uuid)
+{
+    const struct inventory_outlier *outlier = outlier_of(side, uuid);
+    strbuf_puts(line, outlier ? inventory_kind_name(outlier->kind) : "outlier with its place");
+    if (!outlier || !outlier->finding_count)
+        return;
+    strbuf_puts(line, ", ");
+    text_put_clean(line, outlier->findings[0].metric, NAME_CHARS);
+    strbuf_puts(line, ": ");
+    text_put_clean(line, outlier->findings[0].cause, TEXT_CHARS);
+}
+
+static const char *diff_reason_of(const struct inventory *inventory, const char *uuid)
+{
+    for (size_t i = 0; i < inventory->unmeasured_count; i++)
+        if (str_equal(inventory->unmeasured[i].uuid, uuid))
+            return inventory->unmeasured[i].reason;
+    return NULL;
+}
+
+/* Appends the title before the first entry; false beyond the last one that is shown. */
+static bool begin_entry(struct strbuf *out, size_t number, const char *title)
+{
+    if (number >= ENTRIES_MAX)
+        return false;
+    strbuf_puts(out, number ? "  " : title);
+    strbuf_puts(out, number ? "" : "  ");
+    return true;
+}
+
+static void end_list(struct strbuf *out, size_t count)
+{
+    if (count > ENTRIES_MAX)
+        strbuf_printf(out, "  and %zu more\n", count - ENTRIES_MAX);
+}
+
+/* Returns how many of them were measured before. */
+static size_t diff_put_accused(struct strbuf *out, const struct side *before,
+                               const struct side *after)
+{
+    size_t count = 0, worse = 0;
+    for (size_t i = 0; i < after->inventory->gpu_count; i++) {
+        const struct inventory_gpu *now = &after->inventory->gpus[i];
+        const struct inventory_gpu *then = inventory_find_gpu(before->lookup, now->uuid);
+        struct strbuf line = {0};
+        if (!is_outlier(now) || is_outlier(then))
+            continue;
+        worse += then && diff_was_measured(then);
+        if (!begin_entry(out, count++, "\nOutliers now, but not before:\n"))
+            continue;
+        begin_line(&line, now);
+        put_verdict(&line, after, now->uuid);
+        strbuf_printf(&line, " (was %s)", then ? gpu_status_name(then->status) : "not there");
+        report_end_line(out, NULL, &line, 2, 4);
+    }
+    end_list(out, count);
+    return worse;
+}
+
+static void put_no_longer_outliers(struct strbuf *out, const struct side *before,
+                                   const struct side *after)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < before->inventory->gpu_count; i++) {
+        const struct inventory_gpu *then = &before->inventory->gpus[i];
+        const struct inventory_gpu *now = inventory_find_gpu(after->lookup, then->uuid);
+        struct strbuf line = {0};
+        if (!is_outlier(then) || !now || now->status != GPU_OK ||
+            !begin_entry(out, count++, "\nOutliers before, but not now:\n"))
+            continue;
+        begin_line(&line, now);
+        strbuf_puts(&line, "was ");
+        put_verdict(&line, before, then->uuid);
+        report_end_line(out, NULL, &line, 2, 4);
+    }
+    end_list(out, count);
+}
+
+static size_t put_missing(struct strbuf *out, const struct side *before, const struct side *after)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < before->inventory->gpu_count; i++) {
+        const struct inventory_gpu *then = &before->inventory->gpus[i];
+        const struct inventory_gpu *now = inventory_find_gpu(after->lookup, then->uuid);
+        struct strbuf line = {0};
+        if (!diff_was_measured(then) || (now && diff_was_measured(now)) ||
+            !begin_entry(out, count++, "\nMeasured before, but not now:\n"))
+            continue;
+        const char *reason = now ? diff_reason_of(after->inventory, then->uuid) : NULL;
+        begin_line(&line, then);
+        strbuf_puts(&line, now ? gpu_status_name(now->status) : "gone");
+        strbuf_puts(&line, reason ? ", " : "");
+        if (reason)
+            text_put_clean(&line, reason, TEXT_CHARS);
+        report_end_line(out, NULL, &line, 2, 4);
+    }
+    end_list(out, count);
+    return count;
+}
+
+/* Inventories of two clusters can be compared, but every GPU is then new or gone. */
+static void put_strangers(struct strbuf *out, const struct side *before, const struct side *after)
+{
+    for (size_t i = 0; i < before->inventory->gpu_count; i++)
+        if (inventory_find_gpu(after->lookup, before->inventory->gpus[i].uuid))
+            return;
+    if (before->inventory->gpu_count && after->inventory->gpu_count)
+        strbuf_puts(out, "\nNo GPU is in both inventories: they may be of different clusters.\n");
+}
+
+static int diff_status_put(struct strbuf *out, const struct inventory *before,
+                           const struct inventory *after, struct diff_counts *out_counts,
+                           struct err *err)
+{
+    struct side old = {0}, new = {0};
+    int rc = 0;
+    if (side_init(&old, before) || side_init(&new, after)) {
+        rc = err_no_memory(err);
+        goto out;
+    }
+    put_strangers(out, &old, &new);
+    out_counts->worse = diff_put_accused(out, &old, &new);
+    put_no_longer_outliers(out, &old, &new);
+    out_counts->missing = put_missing(out, &old, &new);
+out:
+    side_fini(&old);
+    side_fini(&new);
+    return rc;
+}
+
+static void put_side(struct strbuf *out, const char *name, const struct inventory *inventory)
+{
+    strbuf_printf(out, "%s: ", name);
+    text_put_clean(out, inventory->generated, 30);
+    strbuf_puts(out, ", ");
+    report_put_count(out, inventory->total_gpus, "GPU", "GPUs");
+    strbuf_printf(out, ", %u measured\n", inventory->total_measured);
+}
+
+/* A setting of one GPU that changed. */
+struct change {
+    const struct inventory_outlier *gpu;
+    const char *cause; /* "driver 590.00, was 580.00" */
+};
+
+static int diff_by_cause(const void *left, const void *right)
+{
+    const struct change *a = left, *b = right;
+    return str_order(a->cause, b->cause);
+}
+
+static int by_cause_and_place(const void *left, const void *right)
+{
+    const struct change *a = left, *b = right;
+    int order = diff_by_cause(a, b);
+    if (!order)
+        order = str_order(a->gpu->node, b->gpu->node);
+    return order ? order : str_order(a->gpu->pci, b->gpu->pci);
+}
+
+static bool diff_is_setting(const struct inventory_finding *finding)
+{
+    return strncmp(finding->metric, "config.", 7) == 0 ||
+           strncmp(finding->metric, "board.", 6) == 0;
+}
+
+/* One change and the GPUs that have it, unless all have it. */
+static void put_setting(struct strbuf *out, const struct change *changes, size_t count, size_t all)
+{
+    struct strbuf line = {0}, names = {0};
+    if (count == all && count > 1)
+        strbuf_puts(&line, "all ");
+    report_put_count(&line, count, "GPU: ", "GPUs: ");
+    text_put_clean(&line, changes[0].cause, TEXT_CHARS);
+    strbuf_puts(out, "  ");
+    report_end_line(out, NULL, &line, 2, 4);
+    if (count == all && count > 1)
+        return;
+    for (size_t i = 0; i < count && i < NAMES_MAX; i++) {
+        strbuf_puts(&names, i ? ", " : "");
+        text_put_clean(&names, changes[i].gpu->node, 40);
+        strbuf_puts(&names, " ");
+        text_put_clean(&names, changes[i].gpu->uuid, 50);
+    }
+    if (count > NAMES_MAX)
+        strbuf_printf(&names, " and %zu more", count - NAMES_MAX);
+    strbuf_puts(out, "      ");
+    report_end_line(out, NULL, &names, 6, 6);
+}
+
+/* One entry per change of a setting, since settings usually change on many GPUs at once. */
+static int put_settings(struct strbuf *out, const struct inventory *judged, struct err *err)
+{
+    size_t room = 0, count = 0;
+    for (size_t i = 0; i < judged->watch_count; i++)
+        room += judged->watch[i].finding_count;
+    struct change *changes = mem_array(room, sizeof *changes);
+    if (!changes)
+        return err_no_memory(err);
+    for (size_t i = 0; i < judged->watch_count; i++)
+        for (size_t f = 0; f < judged->watch[i].finding_count; f++)
+            if (diff_is_setting(&judged->watch[i].findings[f]))
+                changes[count++] =
+                    (struct change){&judged->watch[i], judged->watch[i].findings[f].cause};
+    if (count)
+        qsort(changes, count, sizeof *changes, by_cause_and_place);
+    strbuf_puts(out, count ? "\nSettings:\n" : "");
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && diff_by_cause(&changes[i], &changes[end]) == 0;)
+            end++;
+        put_setting(out, &changes[i], end - i, judged->total_measured);
+    }
+    free(changes);
+    return 0;
+}
+
+static bool is_counter(const struct inventory_finding *finding)
+{
+    return strncmp(finding->metric, "health.", 7) == 0;
+}
+
+static bool diff_is_figure(const struct inventory_finding *finding)
+{
+    return !diff_is_setting(finding) && !is_counter(finding);
+}
+
+/* The watched findings of one sort. */
+static void diff_put_watched(struct strbuf *out, const struct inventory *judged, const char *title,
+                             bool (*is_wanted)(const struct inventory_finding *finding))
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < judged->watch_count; i++) {
+        struct inventory_outlier figures = judged->watch[i];
+        struct inventory_finding *kept = mem_array(figures.finding_count, sizeof *kept);
+        size_t count = 0;
+        if (!kept) {
+            out->failed = true;
+            return;
+        }
+        for (size_t f = 0; f < figures.finding_count; f++)
+            if (is_wanted(&figures.findings[f]))
+                kept[count++] = figures.findings[f];
+        figures.findings = kept;
+        figures.finding_count = count;
+        if (count && shown++ < ENTRIES_MAX) {
+            strbuf_printf(out, "%s%s%s", shown == 1 ? "\n" : "", shown == 1 ? title : "",
+                          shown == 1 ? ":\n" : "");
+            report_put_outlier(out, NULL, &figures, true);
+        }
+        free(kept);
+    }
+    if (shown > ENTRIES_MAX)
+        strbuf_printf(out, "  and %zu more\n", shown - ENTRIES_MAX);
+}
+
+static void put_lists(struct strbuf *out, const struct inventory *judged)
+{
+    for (size_t i = 0; i < judged->node_finding_count && i < ENTRIES_MAX; i++) {
+        strbuf_puts(out, i ? "" : "\nPlaces:\n");
+        report_put_node(out, NULL, &judged->node_findings[i]);
+    }
+    if (judged->node_finding_count > ENTRIES_MAX)
+        strbuf_printf(out, "  and %zu more\n", judged->node_finding_count - ENTRIES_MAX);
+    for (size_t i = 0; i < judged->outlier_count && i < ENTRIES_MAX; i++) {
+        strbuf_puts(out, i ? "" : "\nWorse than they were:\n");
+        report_put_outlier(out, NULL, &judged->outliers[i], false);
+    }
+    if (judged->outlier_count > ENTRIES_MAX)
+        strbuf_printf(out, "  and %zu more\n", judged->outlier_count - ENTRIES_MAX);
+    diff_put_watched(out, judged, "Errors and repairs", is_counter);
+    diff_put_watched(out, judged, "A little worse, perhaps by chance", diff_is_figure);
+}
+
+int report_diff(const struct inventory *before, const struct inventory *after,
+                const struct judge_config *config, struct strbuf *out_text,
+                struct report_diff *out_diff, struct err *err)
+{
+    const struct judge_basis basis = {.config = config, .baseline = before, .drift_only = true};
+    struct inventory judged = {0};
+    struct judge *judge = NULL;
+    struct diff_counts counts = {0};
+    int rc = judge_create(&basis, after->gpu_count, &judge, err);
+    if (rc)
+        return rc;
+    rc = judge_add_inventory(judge, after, err);
+    if (rc)
+        goto out;
+    rc = judge_finish(judge, &judged, err);
+    if (rc)
+        goto out;
+    put_side(out_text, "before", before);
+    put_side(out_text, "after", after);
+    size_t head_length = out_text->length;
+    put_lists(out_text, &judged);
+    rc = put_settings(out_text, &judged, err);
+    if (rc)
+        goto out;
+    rc = diff_status_put(out_text, before, after, &counts, err);
+    if (rc)
+        goto out;
+    *out_diff =
+        (struct report_diff){judged.total_outliers > 0 || counts.worse > 0, counts.missing > 0};
+    if (out_text->length == head_length)
+        strbuf_puts(out_text, "no change beyond the scatter\n");
+out:
+    judge_destroy(judge);
+    inventory_fini(&judged);
+    return rc;
+}
+
+/* In the wrong order, repaired GPUs look like broken ones. */
+static void diff_check_order(const struct command_options *options, const struct inventory *before,
+                             const struct inventory *after)
+{
+    int64_t before_s = 0, after_s = 0;
+    if (clock_parse_stamp(before->generated, &before_s) ||
+        clock_parse_stamp(after->generated, &after_s) || before_s <= after_s)
+        return;
+    log_warning("%s (%s) is newer than %s (%s): the older file comes first", options->files[0],
+                before->generated, options->files[1], after->generated);
+}
+
+int command_diff(const struct command_options *options)
+{
+    struct report_basis basis = {0};
+    struct inventory before = {0}, after = {0};
+    struct report_diff diff = {0};
+    struct err err = {0};
+    struct strbuf text = {0};
+    int rc = report_basis_load_config(NULL, &basis, &err);
+    if (rc)
+        goto out;
+    rc = inventory_read_file(options->files[0], &before, &err);
+    if (rc)
+        goto out;
+    rc = inventory_read_file(options->files[1], &after, &err);
+    if (rc)
+        goto out;
+    diff_check_order(options, &before, &after);
+    if (command_anonymise(options, (struct inventory *const[]){&before, &after}, 2, NULL)) {
+        rc = err_no_memory(&err);
+        goto out;
+    }
+    rc = report_diff(&before, &after, &basis.config, &text, &diff, &err);
+out:
+    inventory_fini(&before);
+    inventory_fini(&after);
+    report_basis_fini(&basis);
+    if (rc) {
+        strbuf_fini(&text);
+        log_failure(&err);
+        return command_exit_code(rc);
+    }
+    int code = command_write(&text, NULL);
+    if (code != EXIT_DONE)
+        return code;
+    return diff.missing ? EXIT_MISSING : diff.worse ? EXIT_WORSE : EXIT_DONE;
+}

@@ -1,0 +1,681 @@
+/* gpumemtopo-report rma FILE UUID: one archive about one GPU, for its vendor. */
+#include "report/commands/rma.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/out_file.h"
+#include "base/yaml.h"
+#include "judge/fact_text.h"
+#include "judge/robust.h"
+#include "markup/text.h"
+#include "report/command.h"
+#include "report/entries.h"
+#include "report/record_bytes.h"
+#include "report/tar.h"
+#include "schema/writer.h"
+
+/* Fewer GPUs of the same board part are no population: see docs/JUDGE.md. */
+enum { POPULATION_MIN = 5, CANDIDATES_MAX = 5 };
+
+static bool rma_begins_with(const char *text, const char *start)
+{
+    return strncasecmp(text, start, strlen(start)) == 0;
+}
+
+static bool rma_is_meant(const struct inventory_gpu *gpu, const char *uuid)
+{
+    if (!gpu->uuid || !*uuid)
+        return false;
+    return rma_begins_with(gpu->uuid, uuid) ||
+           (rma_begins_with(gpu->uuid, "GPU-") && rma_begins_with(gpu->uuid + 4, uuid));
+}
+
+static void put_candidate(struct strbuf *list, size_t number, const char *uuid, const char *node)
+{
+    strbuf_puts(list, number ? ", " : "");
+    text_put_clean(list, uuid, 50);
+    strbuf_puts(list, " on ");
+    text_put_clean(list, node, 40);
+}
+
+static int not_unique(const struct inventory *inventory, const char *uuid, size_t found,
+                      struct err *err)
+{
+    struct strbuf list = {0};
+    size_t shown = 0;
+    for (size_t i = 0; i < inventory->gpu_count && shown < CANDIDATES_MAX; i++)
+        if (rma_is_meant(&inventory->gpus[i], uuid))
+            put_candidate(&list, shown++, inventory->gpus[i].uuid, inventory->gpus[i].node);
+    int rc = err_set(err, -ENOTUNIQ, "%zu GPUs begin with \"%.60s\": %s%s", found, uuid,
+                     list.data ? list.data : "", found > shown ? ", ..." : "");
+    strbuf_fini(&list);
+    return rc;
+}
+
+/* The candidates are the outliers: one of them is sent back. */
+static int not_found(const struct inventory *inventory, const char *uuid, struct err *err)
+{
+    struct strbuf list = {0};
+    size_t shown = 0;
+    for (; shown < inventory->outlier_count && shown < CANDIDATES_MAX; shown++)
+        put_candidate(&list, shown, inventory->outliers[shown].uuid,
+                      inventory->outliers[shown].node);
+    int rc = err_set(err, -ENOENT, "no GPU begins with \"%.60s\"; %s%s%s", uuid,
+                     shown ? "outliers are " : "there is no outlier", list.data ? list.data : "",
+                     inventory->outlier_count > shown ? ", ..." : "");
+    strbuf_fini(&list);
+    return rc;
+}
+
+int rma_find_gpu(const struct inventory *inventory, const char *uuid,
+                 const struct inventory_gpu **out_gpu, struct err *err)
+{
+    const struct inventory_gpu *found = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < inventory->gpu_count; i++) {
+        const struct inventory_gpu *gpu = &inventory->gpus[i];
+        if (!rma_is_meant(gpu, uuid))
+            continue;
+        found = gpu;
+        count++;
+        if (strcasecmp(gpu->uuid, uuid) == 0) { /* not only the beginning */
+            count = 1;
+            break;
+        }
+    }
+    if (count > 1)
+        return not_unique(inventory, uuid, count, err);
+    if (!count)
+        return not_found(inventory, uuid, err);
+    *out_gpu = found;
+    return 0;
+}
+
+static const struct inventory_outlier *find_entry(const struct inventory_outlier *list,
+                                                  size_t count, const char *uuid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_equal(list[i].uuid, uuid))
+            return &list[i];
+    return NULL;
+}
+
+static bool is_peer(const struct rma *rma, const struct inventory_lookup *lookup,
+                    const struct inventory_gpu *other)
+{
+    if (other == rma->gpu || other->status != GPU_OK || !str_equal(other->model, rma->gpu->model))
+        return false;
+    if (!rma->same_board)
+        return true;
+    const struct fact *part = inventory_fact_of(lookup, rma->gpu, INVENTORY_BOARD, "part");
+    const struct fact *others = inventory_fact_of(lookup, other, INVENTORY_BOARD, "part");
+    return part && others && fact_equal(part, others);
+}
+
+/* Fills `peers`; returns their number. */
+static size_t rma_find_peers(const struct rma *rma, const struct inventory_lookup *lookup,
+                             const struct inventory_gpu **peers)
+{
+    size_t count = 0;
+    for (size_t i = 0; rma->gpu->model && i < rma->inventory->gpu_count; i++)
+        if (is_peer(rma, lookup, &rma->inventory->gpus[i]))
+            peers[count++] = &rma->inventory->gpus[i];
+    return count;
+}
+
+static const struct inventory_value *rma_value_of(const struct inventory_gpu *gpu,
+                                                  const char *metric)
+{
+    for (size_t i = 0; i < gpu->value_count; i++)
+        if (str_equal(gpu->values[i].metric, metric))
+            return &gpu->values[i];
+    return NULL;
+}
+
+/* scratch: room for twice the number of peers. */
+static struct rma_figure rma_compare(const struct rma *rma, const struct inventory_value *value,
+                                     const struct inventory_gpu *const *peers, double *scratch)
+{
+    struct rma_figure figure = {.value = value, .median = NAN, .scatter = NAN, .deviation = NAN};
+    const struct measure *measure =
+        rma->model ? measures_get(&rma->model->memory, value->metric) : NULL;
+    if (!measure) /* such as the number of an SM, which has no median */
+        return figure;
+    figure.unit = measure->unit;
+    for (size_t i = 0; i < rma->peers; i++) {
+        const struct inventory_value *other = rma_value_of(peers[i], value->metric);
+        if (other && inventory_value_is_good(other))
+            scratch[figure.peers++] = other->value;
+    }
+    if (figure.peers < 2)
+        return figure;
+    struct robust_fit fit = robust_fit(scratch, figure.peers, scratch + rma->peers);
+    figure.median = fit.center;
+    figure.scatter = fit.sigma;
+    if (measure_status_valued(value->status) && fit.center != 0)
+        figure.deviation = (value->value - fit.center) / fabs(fit.center);
+    return figure;
+}
+
+static int compare_all(struct rma *rma, const struct inventory_lookup *lookup)
+{
+    const struct inventory_gpu **peers = mem_array(rma->inventory->gpu_count, sizeof *peers);
+    int rc = -ENOMEM;
+    double *scratch = NULL;
+    if (!peers)
+        return rc;
+    rma->same_board = true;
+    rma->peers = rma_find_peers(rma, lookup, peers);
+    if (rma->peers < POPULATION_MIN) {
+        rma->same_board = false;
+        rma->peers = rma_find_peers(rma, lookup, peers);
+    }
+    scratch = mem_array(2 * rma->peers, sizeof *scratch);
+    rma->figures = mem_array(rma->gpu->value_count, sizeof *rma->figures);
+    if (scratch && rma->figures) {
+        for (size_t i = 0; i < rma->gpu->value_count; i++)
+            rma->figures[rma->figure_count++] =
+                rma_compare(rma, &rma->gpu->values[i], peers, scratch);
+        rc = 0;
+    }
+    free(scratch);
+    free(peers);
+    return rc;
+}
+
+int rma_init(struct rma *rma, const struct inventory *inventory, const struct inventory_gpu *gpu,
+             struct err *err)
+{
+    struct inventory_lookup *lookup = NULL;
+    *rma = (struct rma){.inventory = inventory, .gpu = gpu};
+    if (inventory_lookup_create(inventory, &lookup))
+        return err_no_memory(err);
+    rma->model = inventory_model_of(lookup, gpu);
+    rma->outlier = find_entry(inventory->outliers, inventory->outlier_count, gpu->uuid);
+    rma->watched = find_entry(inventory->watch, inventory->watch_count, gpu->uuid);
+    for (size_t i = 0; i < inventory->unmeasured_count; i++)
+        if (str_equal(inventory->unmeasured[i].uuid, gpu->uuid))
+            rma->failure = &inventory->unmeasured[i];
+    int rc = compare_all(rma, lookup);
+    for (int set = 0; set < INVENTORY_FACTS_COUNT && !rc; set++)
+        rc = inventory_facts_of(lookup, gpu, (enum inventory_facts)set, &rma->facts[set]);
+    inventory_lookup_destroy(lookup);
+    if (!rc)
+        return 0;
+    rma_fini(rma);
+    return err_no_memory(err);
+}
+
+void rma_fini(struct rma *rma)
+{
+    for (int set = 0; set < INVENTORY_FACTS_COUNT; set++)
+        facts_fini(&rma->facts[set]);
+    free(rma->figures);
+    *rma = (struct rma){0};
+}
+
+enum { LABEL_COLUMNS = 18, METRIC_COLUMNS = 24, CELL_COLUMNS = 15, TEXT_CHARS = 300 };
+
+static void readme_put_row(struct strbuf *out, const char *label, const char *text)
+{
+    struct strbuf line = {0};
+    text_put_clean(&line, text ? text : "unknown", TEXT_CHARS);
+    text_put_column(out, label, LABEL_COLUMNS);
+    report_end_line(out, NULL, &line, LABEL_COLUMNS, LABEL_COLUMNS);
+}
+
+static void readme_put_versions(struct strbuf *out, const struct inventory *inventory)
+{
+    struct strbuf text = {0};
+    inventory_put_measured_by(inventory, &text);
+    readme_put_row(out, "with gpumemtopo", text.data);
+    out->failed |= text.failed;
+    strbuf_fini(&text);
+}
+
+static void readme_put_identity(struct strbuf *out, const struct rma *rma)
+{
+    const struct facts *board = &rma->facts[INVENTORY_BOARD];
+    const struct inventory_gpu *gpu = rma->gpu;
+    strbuf_puts(out, "Report about one GPU, made by gpumemtopo from measurements\n\n");
+    readme_put_row(out, "GPU", gpu->uuid);
+    readme_put_row(out, "model", rma->model ? rma->model->name : NULL);
+    readme_put_row(out, "serial number", facts_text(board, "serial"));
+    readme_put_row(out, "board part", facts_text(board, "part"));
+    readme_put_row(out, "VBIOS", facts_text(board, "vbios"));
+    readme_put_row(out, "driver", facts_text(board, "driver"));
+    readme_put_row(out, "node", gpu->node);
+    readme_put_row(out, "PCI address", gpu->pci);
+    readme_put_row(out, "surveyed", rma->inventory->generated);
+    readme_put_versions(out, rma->inventory);
+    readme_put_row(out, "backend", rma->inventory->backend);
+    readme_put_row(out, "status",
+                   rma->outlier ? inventory_kind_name(rma->outlier->kind)
+                                : gpu_status_name(gpu->status));
+    if (rma->failure)
+        readme_put_row(out, "not measured", rma->failure->reason);
+}
+
+static void readme_put_finding(struct strbuf *out, const struct inventory_finding *finding)
+{
+    struct strbuf line = {0};
+    text_put_clean(&line, finding->metric, TEXT_CHARS);
+    strbuf_puts(&line, " ");
+    text_put_quantity(&line, finding->value, finding->unit);
+    if (isfinite(finding->expected)) {
+        strbuf_puts(&line, ", expected ");
+        text_put_quantity(&line, finding->expected, finding->unit);
+    }
+    if (isfinite(finding->deviation))
+        strbuf_printf(&line, " (%+.1f %%)", 100 * finding->deviation);
+    if (isfinite(finding->score))
+        strbuf_printf(&line, ", %.0f times the scatter", fabs(finding->score));
+    if (finding->confirmed) {
+        strbuf_puts(&line, ", confirmed ");
+        text_put_clean(&line, finding->confirmed, TEXT_CHARS);
+    }
+    strbuf_puts(&line, ", basis ");
+    text_put_clean(&line, finding->basis, TEXT_CHARS);
+    strbuf_puts(&line, ": ");
+    text_put_clean(&line, finding->cause ? finding->cause : "no cause known", TEXT_CHARS);
+    strbuf_puts(out, "  ");
+    report_end_line(out, NULL, &line, 2, 4);
+}
+
+static void readme_put_findings(struct strbuf *out, const char *title,
+                                const struct inventory_outlier *entry)
+{
+    if (!entry || !entry->finding_count)
+        return;
+    strbuf_printf(out, "\n%s:\n", title);
+    for (size_t i = 0; i < entry->finding_count; i++)
+        readme_put_finding(out, &entry->findings[i]);
+}
+
+/* Findings of a place that lists this GPU. */
+static void readme_put_places(struct strbuf *out, const struct rma *rma)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rma->inventory->node_finding_count; i++) {
+        const struct inventory_node *place = &rma->inventory->node_findings[i];
+        for (size_t g = 0; g < place->gpu_count; g++) {
+            if (!str_equal(place->gpus[g], rma->gpu->uuid))
+                continue;
+            strbuf_puts(out, count++ ? "" : "\nFindings of its node, slot or model:\n");
+            report_put_node(out, NULL, place);
+            break;
+        }
+    }
+}
+
+static void readme_put_cell(struct strbuf *out, double value, const char *unit)
+{
+    struct strbuf cell = {0};
+    text_put_quantity(&cell, value, unit);
+    text_put_column(out, cell.data ? cell.data : "-", CELL_COLUMNS);
+    out->failed |= cell.failed;
+    strbuf_fini(&cell);
+}
+
+static void readme_put_figure(struct strbuf *out, const struct rma_figure *figure)
+{
+    const struct inventory_value *value = figure->value;
+    const bool valued = measure_status_valued(value->status);
+    strbuf_puts(out, "  ");
+    text_put_column(out, value->metric, METRIC_COLUMNS);
+    readme_put_cell(out, valued ? value->value : NAN, figure->unit);
+    readme_put_cell(out, figure->median, figure->unit);
+    readme_put_cell(out, figure->scatter, figure->unit);
+    if (isfinite(figure->deviation))
+        strbuf_printf(out, "%+.1f %%", 100 * figure->deviation);
+    else
+        strbuf_puts(out, "-");
+    if (isfinite(figure->deviation) && figure->scatter > 0)
+        strbuf_printf(out, " (%+.1f)", figure->deviation * fabs(figure->median) / figure->scatter);
+    if (value->status != MEASURE_OK)
+        strbuf_printf(out, " %s", measure_status_name(value->status));
+    strbuf_puts(out, "\n");
+}
+
+static void readme_put_figures(struct strbuf *out, const struct rma *rma)
+{
+    if (!rma->figure_count) {
+        strbuf_puts(out, "\nNo figure was measured.\n");
+        return;
+    }
+    strbuf_printf(out, "\nFigures beside %zu healthy GPUs of %s:\n  ", rma->peers,
+                  rma->same_board ? "the same model and board part" : "the same model");
+    text_put_column(out, "metric", METRIC_COLUMNS);
+    text_put_column(out, "this GPU", CELL_COLUMNS);
+    text_put_column(out, "median", CELL_COLUMNS);
+    text_put_column(out, "scatter", CELL_COLUMNS);
+    strbuf_puts(out, "deviation (in scatters)\n");
+    for (size_t i = 0; i < rma->figure_count; i++)
+        readme_put_figure(out, &rma->figures[i]);
+    strbuf_puts(out, "  Scatter: robust standard deviation of the healthy GPUs. The figures are as "
+                     "measured; findings\n  compare figures at equal SM clock.\n");
+}
+
+static void readme_put_value(struct strbuf *line, const struct fact *fact)
+{
+    struct strbuf value = {0};
+    fact_text_put_value(&value, fact);
+    text_put_clean(line, value.data, TEXT_CHARS);
+    line->failed |= value.failed;
+    strbuf_fini(&value);
+}
+
+/* usual: the facts of most GPUs of the model; NULL: unknown. */
+static void readme_put_facts(struct strbuf *out, const char *title, const struct facts *facts,
+                             const struct facts *usual)
+{
+    strbuf_puts(out, facts->count ? title : "");
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct fact *fact = &facts->items[i];
+        const struct fact *other = usual ? facts_get(usual, fact->key) : NULL;
+        struct strbuf line = {0};
+        text_put_clean(&line, fact->key, TEXT_CHARS);
+        strbuf_puts(&line, ": ");
+        readme_put_value(&line, fact);
+        if (other && !fact_equal(fact, other)) {
+            strbuf_puts(&line, " (most GPUs of its model: ");
+            readme_put_value(&line, other);
+            strbuf_puts(&line, ")");
+        }
+        strbuf_puts(out, "  ");
+        report_end_line(out, NULL, &line, 2, 4);
+    }
+}
+
+static void readme_put_files(struct strbuf *out, const struct rma *rma)
+{
+    strbuf_puts(out, "\nFiles:\n"
+                     "  README.txt   this text\n"
+                     "  gpu.json     the same for programs\n");
+    if (!rma->has_record) {
+        strbuf_puts(out, "There is no record: the raw samples of this survey were not given "
+                         "(gpumemtopo-survey --record).\n");
+        return;
+    }
+    strbuf_puts(out, "  record.gmr   every request to the GPUs of the survey and every answer\n");
+    if (!rma->record_is_complete) {
+        strbuf_puts(out, "The record is cut off: it was not copied as a whole, or the survey was "
+                         "ended. It cannot be\nreplayed.\n");
+        return;
+    }
+    strbuf_puts(out, "\nTo repeat the whole analysis from the raw samples, without a GPU:\n"
+                     "  gpumemtopo-survey --replay record.gmr -o replayed.yaml\n"
+                     "  gpumemtopo-report show replayed.yaml\n");
+}
+
+void rma_put_readme(const struct rma *rma, struct strbuf *out_text)
+{
+    readme_put_identity(out_text, rma);
+    readme_put_findings(out_text, "Findings", rma->outlier);
+    readme_put_findings(out_text, "Deviations too small to act on", rma->watched);
+    readme_put_places(out_text, rma);
+    readme_put_figures(out_text, rma);
+    readme_put_facts(out_text, "\nHealth:\n", &rma->facts[INVENTORY_HEALTH],
+                     rma->model ? &rma->model->health : NULL);
+    readme_put_facts(out_text, "\nSettings:\n", &rma->facts[INVENTORY_CONFIG],
+                     rma->model ? &rma->model->config : NULL);
+    readme_put_files(out_text, rma);
+    strbuf_puts(out_text, "\nTo measure again on a machine with the GPU:\n"
+                          "  gpumemtopo-survey --profile full -o again.yaml\n");
+}
+
+static void rma_json_put_fact(struct writer *json, const struct fact *fact)
+{
+    switch (fact->kind) {
+    case FACT_BOOL:
+        writer_bool(json, fact->key, fact->flag);
+        break;
+    case FACT_INT:
+        writer_number(json, fact->key, (double)fact->integer);
+        break;
+    case FACT_REAL:
+        writer_number(json, fact->key, fact->real);
+        break;
+    case FACT_TEXT:
+        writer_text(json, fact->key, fact->text);
+        break;
+    default:
+        writer_text(json, fact->key, NULL);
+    }
+}
+
+static void rma_json_put_facts(struct writer *json, const char *key, const struct facts *facts)
+{
+    writer_map(json, key, WRITER_BLOCK);
+    for (size_t i = 0; i < facts->count; i++)
+        rma_json_put_fact(json, &facts->items[i]);
+    writer_end(json);
+}
+
+static void rma_json_put_findings(struct writer *json, const char *key,
+                                  const struct inventory_outlier *entry)
+{
+    writer_list(json, key, WRITER_BLOCK);
+    for (size_t i = 0; entry && i < entry->finding_count; i++) {
+        const struct inventory_finding *finding = &entry->findings[i];
+        writer_map(json, NULL, WRITER_BLOCK);
+        writer_text(json, "metric", finding->metric);
+        writer_number(json, "value", finding->value);
+        writer_number(json, "expected", finding->expected);
+        writer_text(json, "unit", finding->unit);
+        writer_number(json, "deviation", finding->deviation);
+        writer_number(json, "score", finding->score);
+        writer_text(json, "basis", finding->basis);
+        writer_text(json, "confirmed", finding->confirmed);
+        writer_text(json, "cause", finding->cause);
+        writer_end(json);
+    }
+    writer_end(json);
+}
+
+static void rma_json_put_figures(struct writer *json, const struct rma *rma)
+{
+    writer_list(json, "figures", WRITER_BLOCK);
+    for (size_t i = 0; i < rma->figure_count; i++) {
+        const struct rma_figure *figure = &rma->figures[i];
+        writer_map(json, NULL, WRITER_BLOCK);
+        writer_text(json, "metric", figure->value->metric);
+        writer_text(json, "unit", figure->unit);
+        writer_text(json, "status", measure_status_name(figure->value->status));
+        writer_number(json, "value",
+                      measure_status_valued(figure->value->status) ? figure->value->value : NAN);
+        writer_number(json, "spread", figure->value->spread);
+        writer_number(json, "peers", (double)figure->peers);
+        writer_number(json, "median", measure_digits(figure->median, 6));
+        writer_number(json, "scatter", measure_digits(figure->scatter, 3));
+        writer_number(json, "deviation", measure_digits(figure->deviation, 3));
+        writer_end(json);
+    }
+    writer_end(json);
+}
+
+void rma_put_json(const struct rma *rma, struct strbuf *out_text)
+{
+    const struct inventory_gpu *gpu = rma->gpu;
+    struct writer json = {.out = out_text};
+    struct strbuf version = {0};
+    inventory_put_measured_by(rma->inventory, &version);
+    writer_map(&json, NULL, WRITER_BLOCK);
+    writer_text(&json, "uuid", gpu->uuid);
+    writer_text(&json, "node", gpu->node);
+    writer_text(&json, "pci", gpu->pci);
+    writer_text(&json, "model", rma->model ? rma->model->name : NULL);
+    writer_text(&json, "status", gpu_status_name(gpu->status));
+    writer_text(&json, "kind", rma->outlier ? inventory_kind_name(rma->outlier->kind) : NULL);
+    writer_text(&json, "reason", rma->failure ? rma->failure->reason : NULL);
+    writer_text(&json, "generated", rma->inventory->generated);
+    writer_text(&json, "version", version.data);
+    writer_text(&json, "backend", rma->inventory->backend);
+    writer_number(&json, "peers", (double)rma->peers);
+    writer_bool(&json, "peers_have_same_board", rma->same_board);
+    rma_json_put_findings(&json, "findings", rma->outlier);
+    rma_json_put_findings(&json, "watch", rma->watched);
+    rma_json_put_figures(&json, rma);
+    rma_json_put_facts(&json, "board", &rma->facts[INVENTORY_BOARD]);
+    rma_json_put_facts(&json, "hardware", &rma->facts[INVENTORY_HARDWARE]);
+    rma_json_put_facts(&json, "config", &rma->facts[INVENTORY_CONFIG]);
+    rma_json_put_facts(&json, "health", &rma->facts[INVENTORY_HEALTH]);
+    writer_end(&json);
+    strbuf_puts(out_text, "\n");
+    out_text->failed |= version.failed;
+    strbuf_fini(&version);
+}
+
+/* Reads a record and checks that the GPU is in it: its UUID is stored as text. */
+static int load_record(const char *path, const char *uuid, struct strbuf *out, struct err *err)
+{
+    int rc = yaml_load_text(path, &yaml_limits_plain, out, err);
+    if (rc)
+        return rc;
+    if (!report_record_begins(out))
+        return err_set_at(err, -EINVAL, path, 0, 0,
+                          "is not a record of gpumemtopo-survey --record");
+    if (!memmem(out->data, out->length, uuid, strlen(uuid)))
+        return err_set_at(
+            err, -EINVAL, path, 0, 0,
+            "has no record of %s: give the record of the survey that made this inventory", uuid);
+    return 0;
+}
+
+/* "gpumemtopo-rma-GPU-...", of characters that are harmless in a file name. NULL: out of memory. */
+static char *stem_of(const char *uuid)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
+    enum { UUID_CHARS = 60 };
+    char *stem = str_format("gpumemtopo-rma-%.*s", UUID_CHARS, uuid);
+    for (char *at = stem; at && *at; at++)
+        *at = strchr(allowed, *at) ? *at : '_';
+    return stem;
+}
+
+static int add_member(struct strbuf *archive, const char *stem, const char *name, int64_t time_s,
+                      const struct strbuf *content, struct err *err)
+{
+    char *path = content->failed ? NULL : str_format("%s/%s", stem, name);
+    if (!path)
+        return err_no_memory(err);
+    int rc =
+        tar_add(archive, path, time_s, content->data ? content->data : "", content->length, err);
+    free(path);
+    return rc;
+}
+
+/* record NULL: none. */
+static int make_archive(struct rma *rma, const char *stem, const struct strbuf *record,
+                        struct strbuf *archive, struct err *err)
+{
+    struct strbuf readme = {0}, json = {0};
+    int64_t time_s = 0; /* of the survey, so that the archive is the same each time */
+    clock_parse_stamp(rma->inventory->generated, &time_s);
+    rma->has_record = record != NULL;
+    rma->record_is_complete = record && report_record_is_complete(record);
+    rma_put_readme(rma, &readme);
+    rma_put_json(rma, &json);
+    int rc = add_member(archive, stem, "README.txt", time_s, &readme, err);
+    if (!rc)
+        rc = add_member(archive, stem, "gpu.json", time_s, &json, err);
+    if (!rc && record)
+        rc = add_member(archive, stem, "record.gmr", time_s, record, err);
+    tar_end(archive);
+    strbuf_fini(&readme);
+    strbuf_fini(&json);
+    return rc;
+}
+
+static int write_archive(const struct command_options *options, const char *stem,
+                         struct strbuf *archive)
+{
+    char *path = options->output ? str_copy(options->output) : str_format("%s.tar", stem);
+    int code = EXIT_NO_REPORT;
+    if (!path) {
+        strbuf_fini(archive);
+        log_error("out of memory");
+        return code;
+    }
+    code = command_write(archive, path);
+    if (code == EXIT_DONE && strcmp(path, "-") != 0)
+        log_info("written to %s", path);
+    free(path);
+    return code;
+}
+
+static int pack(const struct command_options *options, const struct inventory *inventory,
+                const struct inventory_gpu *gpu, struct err *err)
+{
+    struct strbuf archive = {0}, record = {0};
+    struct rma rma = {0};
+    char *stem = stem_of(gpu->uuid);
+    int code = EXIT_NO_REPORT;
+    int rc = stem ? 0 : err_no_memory(err);
+    if (!rc && options->record)
+        rc = load_record(options->record, gpu->uuid, &record, err);
+    if (!rc)
+        rc = rma_init(&rma, inventory, gpu, err);
+    if (!rc)
+        rc = make_archive(&rma, stem, options->record ? &record : NULL, &archive, err);
+    if (!rc && rma.has_record && !rma.record_is_complete)
+        log_warning("%s is cut off, so the vendor cannot replay it; README.txt says so",
+                    options->record);
+    strbuf_fini(&record);
+    rma_fini(&rma);
+    if (rc) {
+        strbuf_fini(&archive);
+        log_failure(err);
+        code = command_exit_code(rc);
+    } else
+        code = write_archive(options, stem, &archive);
+    free(stem);
+    return code;
+}
+
+/* A record has names, unless it was made without them, like the inventory. */
+static int check_names(const struct command_options *options, const struct inventory *inventory,
+                       struct err *err)
+{
+    if (!options->anonymous || !options->record || inventory->anonymous)
+        return 0;
+    return err_set(err, -EINVAL,
+                   "the record has names: make both without them with gpumemtopo-survey "
+                   "--anonymous --record, or leave out --record");
+}
+
+int command_rma(const struct command_options *options)
+{
+    struct inventory inventory;
+    const struct inventory_gpu *gpu = NULL;
+    struct err err = {0};
+    if (options->record && options->output && out_file_replaces(options->output, options->record)) {
+        log_error("--record and --output name the same file");
+        return EXIT_BAD_INPUT;
+    }
+    int code = command_read(options->files[0], &inventory);
+    if (code)
+        return code;
+    int rc = check_names(options, &inventory, &err);
+    if (!rc)
+        rc = rma_find_gpu(&inventory, options->files[1], &gpu, &err);
+    /* The GPU is found by its name; its entry stays where it is. */
+    if (!rc && !inventory.anonymous &&
+        command_anonymise(options, (struct inventory *const[]){&inventory}, 1, NULL))
+        rc = err_no_memory(&err);
+    if (rc) {
+        err_prefix(&err, "%s", options->files[0]);
+        log_failure(&err);
+        code = command_exit_code(rc);
+    } else
+        code = pack(options, &inventory, gpu, &err);
+    inventory_fini(&inventory);
+    return code;
+}

@@ -1,0 +1,567 @@
+/* Checks an inventory for contradictions. */
+#include "report/commands/validate.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "inventory/link_row.h"
+#include "inventory/load_curve.h"
+#include "judge/judge.h"
+#include "judge/world.h"
+#include "report/command.h"
+
+static const char *validate_name_of(const struct inventory_gpu *gpu)
+{
+    return gpu->uuid ? gpu->uuid : "a GPU without uuid";
+}
+
+static bool is_link_state(const char *word, size_t length)
+{
+    static const char *const states[] = {"ok", "host", "failed", "wrong", "unknown"};
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        if (strlen(states[i]) == length && strncmp(states[i], word, length) == 0)
+            return true;
+    return false;
+}
+
+/* The number of words; SIZE_MAX: there is one that this list cannot have. */
+static size_t link_count_words(const char *key, const char *text)
+{
+    size_t count = 0, length;
+    for (; link_row_word(&text, &length); text += length, count++) {
+        bool dash = length == 1 && *text == '-';
+        if (strcmp(key, "state") == 0
+                ? !is_link_state(text, length)
+                : strcmp(key, "gpus") != 0 && !dash && isnan(link_row_number(text, length)))
+            return SIZE_MAX;
+    }
+    return count;
+}
+
+static bool is_link_list(const char *key)
+{
+    for (size_t i = 0; i < LINK_ROW_LISTS; i++)
+        if (strcmp(link_row_keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+static int validate_links(const struct inventory_gpu *gpu, struct err *err)
+{
+    const char *gpus = facts_text(&gpu->links, "gpus");
+    bool only_why = gpu->links.count == 1 && facts_text(&gpu->links, "why");
+    if (gpu->links.count && !only_why && (!gpus || !facts_text(&gpu->links, "state")))
+        return err_set(err, -EINVAL, "%.80s: links: expected the lists gpus and state",
+                       validate_name_of(gpu));
+    size_t count = gpus ? link_count_words("gpus", gpus) : 0;
+    for (size_t i = 0; i < gpu->links.count; i++) {
+        const struct fact *fact = &gpu->links.items[i];
+        if (strcmp(fact->key, "why") == 0)
+            continue;
+        /* A list of one number is read as a number. */
+        bool single = count == 1 && isfinite(fact_number(fact)) && fact_number(fact) >= 0;
+        if (!is_link_list(fact->key) ||
+            !(single ||
+              (fact->kind == FACT_TEXT && link_count_words(fact->key, fact->text) == count)))
+            return err_set(err, -EINVAL, "%.80s: links: %.80s is not a list of %zu words",
+                           validate_name_of(gpu), fact->key, count);
+    }
+    return 0;
+}
+
+static bool is_load_key(const char *key)
+{
+    for (size_t i = 0; i < LOAD_CURVE_KEYS; i++)
+        if (strcmp(load_curve_keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+static bool is_load_fact(const struct fact *fact)
+{
+    struct load_curve curve;
+    if (strcmp(fact->key, "begun_after_s") == 0)
+        return fact_number(fact) >= 0 && isfinite(fact_number(fact));
+    if (fact->kind != FACT_TEXT || !is_load_key(fact->key))
+        return false;
+    return strcmp(fact->key, LOAD_CURVE_KEY) != 0 || load_curve_read(fact->text, &curve);
+}
+
+static int validate_load(const struct inventory_gpu *gpu, struct err *err)
+{
+    for (size_t i = 0; i < gpu->load.count; i++)
+        if (!is_load_fact(&gpu->load.items[i]))
+            return err_set(err, -EINVAL, "%.80s: load: %.80s is not what a load has",
+                           gpu->uuid ? gpu->uuid : "a GPU without uuid", gpu->load.items[i].key);
+    return 0;
+}
+
+static bool is_second_value(const struct fact *fact)
+{
+    double value = fact_number(fact);
+    if (fact->kind == FACT_INT || fact->kind == FACT_REAL)
+        return value >= 0 && value <= 1e18;
+    return fact->kind == FACT_UNKNOWN;
+}
+
+static int validate_repeats(const struct inventory_gpu *gpu, struct err *err)
+{
+    if (gpu->first_reason && gpu->first_status == GPU_OK)
+        return err_set(err, -EINVAL, "%.80s: first_try has status ok, so nothing was tried again",
+                       validate_name_of(gpu));
+    if (gpu->first_status != GPU_OK && gpu->first_status != GPU_CRASHED &&
+        gpu->first_status != GPU_TIMED_OUT && gpu->first_status != GPU_FAILED)
+        return err_set(err, -EINVAL,
+                       "%.80s: first_try has status %s, expected crashed, timed_out or failed",
+                       validate_name_of(gpu), gpu_status_name(gpu->first_status));
+    for (size_t i = 0; i < gpu->measured_again.count; i++)
+        if (!is_second_value(&gpu->measured_again.items[i]))
+            return err_set(err, -EINVAL,
+                           "%.80s: measured_again: %.80s is neither a possible figure nor null",
+                           validate_name_of(gpu), gpu->measured_again.items[i].key);
+    return 0;
+}
+
+static bool is_of_two(const char *confirmed)
+{
+    return str_equal(confirmed, "2 of 2") || str_equal(confirmed, "1 of 2");
+}
+
+static bool is_by_figures(const char *confirmed)
+{
+    unsigned figures = 0;
+    int length = 0;
+    return sscanf(confirmed, "by %4u figures%n", &figures, &length) == 1 && figures >= 2 &&
+           length && !confirmed[length];
+}
+
+static bool is_known_confirmation(const char *confirmed)
+{
+    return is_of_two(confirmed) || is_by_figures(confirmed) ||
+           str_equal(confirmed, "by its cause") || str_equal(confirmed, "no");
+}
+
+/* What a second measurement says of the finding. One that a low SM clock explains goes with the
+ * clock, even if its own figure was not measured again. NULL: nothing. */
+static const struct fact *validate_second_value(const struct inventory_finding *finding,
+                                                const struct inventory_gpu *gpu)
+{
+    const struct fact *own = facts_get(&gpu->measured_again, finding->metric);
+    if (!own && str_equal(finding->confirmed, "1 of 2"))
+        own = facts_get(&gpu->measured_again, "clock.sm");
+    return own && own->kind != FACT_UNKNOWN ? own : NULL;
+}
+
+static int check_one_confirmed(const struct inventory_finding *finding, bool accused,
+                               const struct inventory_gpu *gpu, struct err *err)
+{
+    const char *confirmed = finding->confirmed;
+    if (!is_known_confirmation(confirmed))
+        return err_set(
+            err, -EINVAL,
+            "%.80s: %.80s is confirmed \"%.40s\", expected 2 of 2, 1 of 2, by its cause, "
+            "by N figures or no",
+            validate_name_of(gpu), finding->metric, confirmed);
+    if (is_of_two(confirmed) && !validate_second_value(finding, gpu))
+        return err_set(err, -EINVAL,
+                       "%.80s: %.80s is confirmed \"%s\", but measured_again has no value of it",
+                       validate_name_of(gpu), finding->metric, confirmed);
+    if (accused && (str_equal(confirmed, "1 of 2") || str_equal(confirmed, "no")))
+        return err_set(err, -EINVAL, "%.80s: %.80s is confirmed \"%s\", but is among the outliers",
+                       validate_name_of(gpu), finding->metric, confirmed);
+    return 0;
+}
+
+static int validate_confirmed(const struct inventory_outlier *entry, bool accused,
+                              const struct inventory_gpu *gpu, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < entry->finding_count && !rc; i++)
+        if (entry->findings[i].confirmed)
+            rc = check_one_confirmed(&entry->findings[i], accused, gpu, err);
+    return rc;
+}
+
+/* Texts and their indices, sorted for look-up. */
+struct known_text {
+    const char *text;
+    size_t place;
+};
+struct index {
+    struct known_text *entries;
+    size_t count;
+};
+
+struct checker {
+    const struct inventory *inventory;
+    struct index models, gpus, unmeasured;
+    uint32_t *counts; /* measured GPUs by model */
+    bool *accused;    /* GPUs that are in outliers or in an accused finding of a node */
+    uint32_t measured;
+};
+
+static int known_text_order(const void *a, const void *b)
+{
+    const struct known_text *left = a, *right = b;
+    return strcmp(left->text, right->text);
+}
+
+static const struct known_text *index_find(const struct index *index, const char *text)
+{
+    return bsearch(&(struct known_text){.text = text}, index->entries, index->count,
+                   sizeof *index->entries, known_text_order);
+}
+
+static int index_init(struct index *index, size_t count, struct err *err)
+{
+    index->entries = mem_array(count, sizeof *index->entries);
+    return index->entries ? 0 : err_no_memory(err);
+}
+
+static void index_add(struct index *index, const char *text, size_t place)
+{
+    if (text)
+        index->entries[index->count++] = (struct known_text){text, place};
+}
+
+static int index_sort(struct index *index, const char *what, struct err *err)
+{
+    qsort(index->entries, index->count, sizeof *index->entries, known_text_order);
+    for (size_t i = 1; i < index->count; i++)
+        if (known_text_order(&index->entries[i - 1], &index->entries[i]) == 0)
+            return err_set(err, -EINVAL, "%s \"%.80s\" occurs twice", what, index->entries[i].text);
+    return 0;
+}
+
+static int build_indices(struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    int rc = index_init(&c->models, v->model_count, err);
+    if (rc)
+        return rc;
+    rc = index_init(&c->gpus, v->gpu_count, err);
+    if (rc)
+        return rc;
+    rc = index_init(&c->unmeasured, v->unmeasured_count, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < v->model_count; i++)
+        index_add(&c->models, v->models[i].id, i);
+    for (size_t i = 0; i < v->gpu_count; i++)
+        index_add(&c->gpus, v->gpus[i].uuid, i);
+    for (size_t i = 0; i < v->unmeasured_count; i++)
+        index_add(&c->unmeasured, v->unmeasured[i].uuid, i);
+    rc = index_sort(&c->models, "models: id", err);
+    if (rc)
+        return rc;
+    rc = index_sort(&c->gpus, "gpus: uuid", err);
+    if (rc)
+        return rc;
+    return index_sort(&c->unmeasured, "unmeasured: uuid", err);
+}
+
+/* A busy GPU may have been measured nevertheless: then it is not in unmeasured. */
+static bool validate_is_measured(const struct checker *c, const struct inventory_gpu *gpu)
+{
+    return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER ||
+           (gpu->status == GPU_BUSY && gpu->uuid && !index_find(&c->unmeasured, gpu->uuid));
+}
+
+static int check_gpus(struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    for (size_t i = 0; i < v->gpu_count; i++) {
+        const struct inventory_gpu *gpu = &v->gpus[i];
+        const struct known_text *model = gpu->model ? index_find(&c->models, gpu->model) : NULL;
+        bool measured = validate_is_measured(c, gpu);
+        if (gpu->model && !model)
+            return err_set(err, -EINVAL,
+                           "gpus: %.80s is of model \"%.80s\", which the file does not have",
+                           gpu->uuid ? gpu->uuid : "one", gpu->model);
+        if (measured && gpu->uuid && index_find(&c->unmeasured, gpu->uuid))
+            return err_set(err, -EINVAL, "%.80s has status %s, but is listed in unmeasured",
+                           gpu->uuid, gpu_status_name(gpu->status));
+        c->measured += measured;
+        if (model && measured)
+            c->counts[model->place]++;
+        int rc = validate_repeats(gpu, err);
+        if (rc)
+            return rc;
+        rc = validate_links(gpu, err);
+        if (rc)
+            return rc;
+        rc = validate_load(gpu, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* Figures are sizes, times, rates and counts, so they are not negative. 1e18: no memory has an
+ * exabyte. */
+static bool is_possible(double value)
+{
+    return !isfinite(value) || (value >= 0 && value <= 1e18);
+}
+
+static int validate_check_figure(const char *whose, const char *metric, double value, double spread,
+                                 struct err *err)
+{
+    bool odd_spread = is_possible(value);
+    if (odd_spread && is_possible(spread))
+        return 0;
+    return err_set(err, -EINVAL, "%.80s: %s%.80s is %g, which is impossible", whose,
+                   odd_spread ? "the spread of " : "", metric, odd_spread ? spread : value);
+}
+
+static int check_figures(const struct inventory *inventory, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < inventory->gpu_count; i++) {
+        const struct inventory_gpu *gpu = &inventory->gpus[i];
+        for (size_t k = 0; k < gpu->value_count && !rc; k++)
+            rc = validate_check_figure(gpu->uuid ? gpu->uuid : "a GPU without uuid",
+                                       gpu->values[k].metric, gpu->values[k].value,
+                                       gpu->values[k].spread, err);
+    }
+    for (size_t i = 0; i < inventory->model_count; i++) {
+        const struct measures *memory = &inventory->models[i].memory;
+        for (size_t k = 0; k < memory->count && !rc; k++) {
+            const struct measure *m = &memory->items[k];
+            if (m->kind == MEASURE_NUMBER && measure_status_valued(m->status))
+                rc = validate_check_figure(inventory->models[i].id, m->metric, m->value, m->spread,
+                                           err);
+        }
+    }
+    return rc;
+}
+
+static int check_count(const char *what, uint64_t stated, uint64_t found, struct err *err)
+{
+    if (stated == found)
+        return 0;
+    return err_set(err, -EINVAL, "%s is %llu, but the file has %llu", what,
+                   (unsigned long long)stated, (unsigned long long)found);
+}
+
+static int check_counts(const struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    for (size_t i = 0; i < v->model_count; i++)
+        if (v->models[i].count != c->counts[i])
+            return err_set(err, -EINVAL, "models: %.80s has count %u, but %u measured GPUs",
+                           v->models[i].id, v->models[i].count, c->counts[i]);
+    for (size_t i = 0; i < v->model_count; i++) {
+        uint64_t sum = 0;
+        for (size_t k = 0; k < v->models[i].population_count; k++)
+            sum += v->models[i].populations[k].count;
+        if (v->models[i].population_count && sum != v->models[i].count)
+            return err_set(err, -EINVAL, "models: %.80s has count %u, but its populations %" PRIu64,
+                           v->models[i].id, v->models[i].count, sum);
+    }
+    int rc = check_count("survey.measured", v->total_measured, c->measured, err);
+    if (rc)
+        return rc;
+    rc = check_count("survey.unmeasured", v->total_unmeasured, v->unmeasured_count, err);
+    if (rc)
+        return rc;
+    /* c->unmeasured has no entries without UUID: such an entry is a rank, not a GPU. */
+    return check_count("survey.gpus", v->total_gpus,
+                       (uint64_t)v->total_measured + c->unmeasured.count, err);
+}
+
+/* A GPU that could not be measured twice may be accused, and keeps its status. */
+static bool may_be_accused(const struct inventory_gpu *gpu)
+{
+    return gpu->status == GPU_OUTLIER ||
+           (gpu->first_status != GPU_OK &&
+            (gpu->status == GPU_CRASHED || gpu->status == GPU_TIMED_OUT ||
+             gpu->status == GPU_FAILED));
+}
+
+/* A GPU with status outlier is in one of the lists, and no other GPU is, with one exception. */
+static int check_accused(const struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    uint64_t accused = 0;
+    for (size_t i = 0; i < v->gpu_count; i++) {
+        bool odd = c->accused[i] ? !may_be_accused(&v->gpus[i]) : v->gpus[i].status == GPU_OUTLIER;
+        accused += c->accused[i];
+        if (odd)
+            return err_set(err, -EINVAL, "%.80s has status %s, but is%s among the accused",
+                           v->gpus[i].uuid ? v->gpus[i].uuid : "a GPU without uuid",
+                           gpu_status_name(v->gpus[i].status), c->accused[i] ? "" : " not");
+    }
+    return check_count("survey.outliers", v->total_outliers, accused, err);
+}
+
+/* The index of the GPU, found by UUID or, if it has none, by node and PCI address; -1: none. */
+static ptrdiff_t find_suspect(const struct checker *c, const struct inventory_outlier *suspect)
+{
+    const struct inventory *v = c->inventory;
+    if (suspect->uuid) {
+        const struct known_text *entry = index_find(&c->gpus, suspect->uuid);
+        return entry ? (ptrdiff_t)entry->place : -1;
+    }
+    for (size_t i = 0; i < v->gpu_count; i++)
+        if (!v->gpus[i].uuid && str_equal(v->gpus[i].node, suspect->node) &&
+            str_equal(v->gpus[i].pci, suspect->pci))
+            return (ptrdiff_t)i;
+    return -1;
+}
+
+static int check_suspects(const struct checker *c, const char *list,
+                          const struct inventory_outlier *suspects, size_t count, struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *uuid = suspects[i].uuid ? suspects[i].uuid : "a GPU without uuid";
+        ptrdiff_t place = find_suspect(c, &suspects[i]);
+        if (place < 0)
+            return err_set(err, -EINVAL, "%s: %.80s is not among the gpus", list, uuid);
+        const struct inventory_gpu *gpu = &c->inventory->gpus[place];
+        if (!str_equal(gpu->model, suspects[i].model) || !str_equal(gpu->node, suspects[i].node))
+            return err_set(err, -EINVAL, "%s: %.80s has another model or node among the gpus", list,
+                           uuid);
+        bool accused = suspects == c->inventory->outliers;
+        c->accused[place] |= accused;
+        int rc = validate_confirmed(&suspects[i], accused, gpu, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int check_nodes(const struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    for (size_t i = 0; i < v->node_finding_count; i++) {
+        for (size_t g = 0; g < v->node_findings[i].gpu_count; g++) {
+            const char *uuid = v->node_findings[i].gpus[g];
+            const struct known_text *entry = index_find(&c->gpus, uuid);
+            if (!entry && !index_find(&c->unmeasured, uuid))
+                return err_set(err, -EINVAL, "nodes: %.80s is not among the gpus", uuid);
+            if (entry && v->node_findings[i].accused)
+                c->accused[entry->place] = true;
+        }
+    }
+    return 0;
+}
+
+static int check_exit_code(const struct inventory *inventory, struct err *err)
+{
+    bool incomplete = inventory->total_unmeasured || inventory->total_lost_ranks;
+    bool odd = inventory->total_outliers || judge_accused_nodes(inventory);
+    int code = inventory->exit_code;
+    if ((code == 0 && (odd || incomplete)) || (code == 3 && (!odd || incomplete)))
+        return err_set(err, -EINVAL, "survey.exit_code %d contradicts the counts in survey", code);
+    return 0;
+}
+
+static int check_generated(const struct inventory *inventory, struct err *err)
+{
+    int64_t time_s = 0;
+    if (!inventory->generated || !clock_parse_stamp(inventory->generated, &time_s))
+        return 0;
+    return err_set(err, -EINVAL,
+                   "gpumemtopo.generated is \"%.40s\", expected a time in UTC such as "
+                   "2026-11-14T12:00:00Z",
+                   inventory->generated);
+}
+
+static int validate_check_all(struct checker *c, struct err *err)
+{
+    const struct inventory *v = c->inventory;
+    int rc = check_generated(v, err);
+    if (rc)
+        return rc;
+    rc = build_indices(c, err);
+    if (rc)
+        return rc;
+    c->counts = mem_array(v->model_count, sizeof *c->counts);
+    c->accused = mem_array(v->gpu_count, sizeof *c->accused);
+    if (!c->counts || !c->accused)
+        return err_no_memory(err);
+    rc = check_gpus(c, err);
+    if (rc)
+        return rc;
+    rc = check_figures(v, err);
+    if (rc)
+        return rc;
+    rc = check_counts(c, err);
+    if (rc)
+        return rc;
+    rc = check_suspects(c, "outliers", v->outliers, v->outlier_count, err);
+    if (rc)
+        return rc;
+    rc = check_suspects(c, "watch", v->watch, v->watch_count, err);
+    if (rc)
+        return rc;
+    rc = check_nodes(c, err);
+    if (rc)
+        return rc;
+    rc = check_accused(c, err);
+    if (rc)
+        return rc;
+    return check_exit_code(v, err);
+}
+
+int report_validate(const struct inventory *inventory, struct err *err)
+{
+    struct checker c = {.inventory = inventory};
+    int rc = validate_check_all(&c, err);
+    free(c.models.entries);
+    free(c.gpus.entries);
+    free(c.unmeasured.entries);
+    free(c.counts);
+    free(c.accused);
+    return rc;
+}
+
+static int validate_world(const char *path)
+{
+    struct world world;
+    struct err err = {0};
+    int rc = world_read_file(path, &world, &err);
+    if (rc)
+        log_failure(&err);
+    else
+        world_fini(&world);
+    return command_exit_code(rc);
+}
+
+static int validate_inventory(const char *path)
+{
+    struct inventory inventory;
+    struct err err = {0};
+    int code = command_read(path, &inventory);
+    if (code)
+        return code;
+    int rc = report_validate(&inventory, &err);
+    if (rc) {
+        err_prefix(&err, "%s", path);
+        log_failure(&err);
+    }
+    inventory_fini(&inventory);
+    return command_exit_code(rc);
+}
+
+int command_validate(const struct command_options *options)
+{
+    int worst = EXIT_DONE;
+    for (int i = 0; i < options->file_count; i++) {
+        const char *path = options->files[i];
+        int code = world_is_file(path) ? validate_world(path) : validate_inventory(path);
+        worst = code == EXIT_DONE || worst == EXIT_NO_REPORT ? worst : code;
+    }
+    return worst;
+}

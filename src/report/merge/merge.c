@@ -1,0 +1,421 @@
+/* Makes one inventory from spool files and inventories. */
+#include "report/merge/merge.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/yaml.h"
+#include "report/merge/merge_head.h"
+
+/* Files that could not be read. A GPU whose spool file is among them is failed, not lost. */
+struct merge_skipped {
+    char **paths;
+    size_t count, capacity;
+};
+
+static int merge_skipped_add(struct merge_skipped *skipped, const char *path)
+{
+    char **grown = mem_grow(skipped->paths, &skipped->capacity, skipped->count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    skipped->paths = grown;
+    grown[skipped->count] = NULL;
+    return str_copy_to(&grown[skipped->count++], path);
+}
+
+static void merge_skipped_fini(struct merge_skipped *skipped)
+{
+    for (size_t i = 0; i < skipped->count; i++)
+        free(skipped->paths[i]);
+    free(skipped->paths);
+    memset(skipped, 0, sizeof *skipped);
+}
+
+static int skipped_path_order(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The spool file of a GPU in the folder of the plan; NULL: out of memory. */
+static char *file_beside(const char *plan, const char *uuid)
+{
+    const char *slash = strrchr(plan, '/');
+    char *folder = slash ? str_copy_n(plan, (size_t)(slash - plan)) : str_copy(".");
+    char *path = folder ? spool_gpu_path(folder, uuid) : NULL;
+    if (path && !slash)
+        memmove(path, path + 2, strlen(path + 2) + 1);
+    free(folder);
+    return path;
+}
+
+/* Sets GPUs of the plan whose spool file was skipped to failed, with that as reason. The plan must
+ * be in the pool. */
+static int merge_skipped_blame(struct merge_skipped *skipped, struct merge_source *plan)
+{
+    struct spool_survey *survey = &plan->spool.survey;
+    if (!skipped->count)
+        return 0;
+    qsort(skipped->paths, skipped->count, sizeof *skipped->paths, skipped_path_order);
+    for (size_t i = 0; i < survey->expected_count; i++) {
+        struct gpu_result *gpu = &survey->expected[i];
+        char *path = file_beside(plan->name, gpu->uuid);
+        if (!path)
+            return -ENOMEM;
+        bool found = bsearch(&path, skipped->paths, skipped->count, sizeof *skipped->paths,
+                             skipped_path_order);
+        free(path);
+        if (!found)
+            continue;
+        free(gpu->reason);
+        gpu->reason = NULL;
+        gpu->status = GPU_FAILED;
+        if (str_copy_to(&gpu->reason, "its spool file is damaged"))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* More notes of one kind would hide the others. */
+enum { SAID_MAX = 5, NOTE_MAX = 4096 };
+
+struct report_merge {
+    report_note *note;
+    void *user;
+    struct merge_source *sources;
+    size_t count, capacity;
+    struct merge_skipped skipped;
+    struct merge_pool pool;
+    size_t twice;
+};
+
+int report_merge_create(report_note *note, void *user, struct report_merge **out_merge,
+                        struct err *err)
+{
+    struct report_merge *merge = mem_array(1, sizeof *merge);
+    if (!merge)
+        return err_no_memory(err);
+    merge->note = note;
+    merge->user = user;
+    *out_merge = merge;
+    return 0;
+}
+
+void report_merge_destroy(struct report_merge *merge)
+{
+    if (!merge)
+        return;
+    merge_pool_fini(&merge->pool);
+    merge_skipped_fini(&merge->skipped);
+    for (size_t i = 0; i < merge->count; i++)
+        merge_source_fini(&merge->sources[i]);
+    free(merge->sources);
+    free(merge);
+}
+
+static void merge_say(const struct report_merge *merge, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void merge_say(const struct report_merge *merge, const char *format, ...)
+{
+    char text[NOTE_MAX]; /* on the stack, so that notes work without memory */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    merge->note(merge->user, text);
+}
+
+static bool merge_is_of(const struct merge_source *source, const char *survey)
+{
+    return source->kind != MERGE_INVENTORY && str_equal(source->spool.origin.survey, survey);
+}
+
+/* survey: NULL for any. */
+static int merge_add_file(struct report_merge *merge, const char *path, const char *survey,
+                          struct err *err)
+{
+    struct merge_source *grown =
+        mem_grow(merge->sources, &merge->capacity, merge->count + 1, sizeof *grown);
+    struct err why = {0};
+    char line[ERR_LINE_MAX];
+    if (!grown)
+        return err_no_memory(err);
+    merge->sources = grown;
+    int rc = merge_source_read(path, &grown[merge->count], &why);
+    if (rc == -ENOMEM)
+        return err_no_memory(err);
+    if (rc) {
+        merge_say(merge, "skipped: %s", err_format(&why, line, sizeof line));
+        return merge_skipped_add(&merge->skipped, path) ? err_no_memory(err) : 0;
+    }
+    if (survey && !merge_is_of(&grown[merge->count], survey))
+        merge_source_fini(&grown[merge->count]);
+    else
+        merge->count++;
+    return 0;
+}
+
+int report_merge_add(struct report_merge *merge, const char *path, struct err *err)
+{
+    return merge_add_file(merge, path, NULL, err);
+}
+
+static int merge_name_order(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Skips hidden files such as the owner file, and temporary files that a killed process left. */
+static int is_meant(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && !strstr(entry->d_name, ".tmp.");
+}
+
+/* A file for which stat fails is passed on: reading it fails too and notes its name. */
+static int merge_add_entry(struct report_merge *merge, const char *path, const char *survey,
+                           struct err *err)
+{
+    struct stat info;
+    bool there = stat(path, &info) == 0;
+    if (!there || S_ISREG(info.st_mode))
+        return merge_add_file(merge, path, survey, err);
+    if (S_ISDIR(info.st_mode))
+        merge_say(merge, "not merged: %s: a subfolder is merged only if it is named itself", path);
+    return 0;
+}
+
+int report_merge_add_folder(struct report_merge *merge, const char *folder, const char *survey,
+                            struct err *err)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_meant, merge_name_order);
+    int rc =
+        count < 0 ? err_set_at(err, -errno, folder, 0, 0, "cannot read: %s", strerror(errno)) : 0;
+    for (int i = 0; i < count; i++) {
+        char *path = rc ? NULL : str_format("%s/%s", folder, entries[i]->d_name);
+        if (path)
+            rc = merge_add_entry(merge, path, survey, err);
+        else if (!rc)
+            rc = err_no_memory(err);
+        free(path);
+        free(entries[i]);
+    }
+    free(entries);
+    return rc;
+}
+
+struct report_merge_end report_merge_end(const struct report_merge *merge)
+{
+    return (struct report_merge_end){.files = merge->count, .skipped = merge->skipped.count};
+}
+
+static void said_twice(void *user, const struct merge_entry *kept,
+                       const struct merge_entry *dropped)
+{
+    struct report_merge *merge = user;
+    if (merge->twice++ >= SAID_MAX)
+        return;
+    merge_say(merge, "%s is in %s and %s: the first is %s and is used", kept->uuid,
+              merge->sources[kept->source].name, merge->sources[dropped->source].name,
+              dropped->cut_short && !kept->cut_short ? "of a survey that was not interrupted"
+              : kept->time_ms > dropped->time_ms     ? "newer"
+                                                     : "of the same time, comes later by name,");
+}
+
+static int merge_read_config(const struct spool_survey *survey, struct judge_config *out_config,
+                             struct err *err)
+{
+    struct yaml_doc *doc = NULL;
+    int rc = yaml_read_text(survey->config_text, strlen(survey->config_text), survey->config_name,
+                            &yaml_limits_config, &doc, err);
+    if (rc)
+        return rc;
+    const struct yaml_node *judge = yaml_get(yaml_root(doc), "judge");
+    rc = judge ? judge_config_read(judge, out_config, err)
+               : yaml_error(yaml_root(doc), err, "key \"judge\" is missing");
+    yaml_destroy(doc);
+    return rc;
+}
+
+/* Uses the configuration of the newest survey, or the shipped one if no survey is known. */
+static int find_config(const struct report_merge *merge, struct report_basis *basis,
+                       struct err *err)
+{
+    const struct merge_source *newest = NULL;
+    bool differ = false;
+    for (size_t i = 0; i < merge->count; i++) {
+        const struct merge_source *source = &merge->sources[i];
+        if (source->kind != MERGE_SURVEY)
+            continue;
+        differ |= newest &&
+                  !str_equal(newest->spool.survey.config_text, source->spool.survey.config_text);
+        newest = newest && newest->time_ms > source->time_ms ? newest : source;
+    }
+    if (!newest)
+        return report_basis_load_config(NULL, basis, err);
+    if (differ)
+        merge_say(
+            merge,
+            "the surveys had different configurations: judged by that of the newest, %s; --config "
+            "chooses another",
+            newest->name);
+    return merge_read_config(&newest->spool.survey, &basis->config, err);
+}
+
+/* Removes the GPUs that are not kept. */
+static void merge_thin(struct inventory *inventory, const bool *kept)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < inventory->gpu_count; i++) {
+        struct inventory_gpu gpu = inventory->gpus[i];
+        if (kept[i])
+            inventory->gpus[count++] = gpu;
+        else
+            inventory_gpu_fini(&gpu);
+    }
+    inventory->gpu_count = count;
+}
+
+static int thin_inventory(struct report_merge *merge, size_t number)
+{
+    struct inventory *inventory = &merge->sources[number].inventory;
+    bool *kept = mem_array(inventory->gpu_count, sizeof *kept);
+    if (!kept)
+        return -ENOMEM;
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        kept[i] = !inventory->gpus[i].uuid;
+    for (size_t i = 0; i < merge->pool.count; i++) {
+        const struct merge_entry *entry = &merge->pool.entries[i];
+        if (entry->source == number && !entry->dropped)
+            kept[entry->place] = true;
+    }
+    merge_thin(inventory, kept);
+    free(kept);
+    return 0;
+}
+
+static int add_all(struct report_merge *merge, struct judge *judge, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < merge->pool.count && !rc; i++) {
+        const struct merge_entry *entry = &merge->pool.entries[i];
+        if (entry->result && !entry->dropped)
+            rc = judge_add(judge, entry->result, err);
+    }
+    for (size_t i = 0; i < merge->count && !rc; i++) {
+        if (merge->sources[i].kind != MERGE_INVENTORY)
+            continue;
+        rc = thin_inventory(merge, i)
+                 ? err_no_memory(err)
+                 : judge_add_inventory(judge, &merge->sources[i].inventory, err);
+    }
+    return rc;
+}
+
+/* True if this program is like those so far; an empty word stands for none yet. */
+static bool joins_program(const char *version, const char *backend, char word[PROGRAM_WORD_MAX])
+{
+    char other[PROGRAM_WORD_MAX];
+    program_word(version, backend, other);
+    if (word[0] && !program_word_alike(word, other))
+        return false;
+    memcpy(word, other, PROGRAM_WORD_MAX);
+    return true;
+}
+
+/* The program that measured all GPUs; one that no other is like if several did. */
+static const char *common_program(const struct report_merge *merge, char out_word[PROGRAM_WORD_MAX])
+{
+    bool same = true;
+    out_word[0] = '\0';
+    for (size_t i = 0; i < merge->count && same; i++) {
+        const struct merge_source *source = &merge->sources[i];
+        const struct inventory *made = &source->inventory;
+        if (source->kind != MERGE_INVENTORY)
+            same =
+                joins_program(source->spool.origin.version, source->spool.origin.backend, out_word);
+        else
+            for (size_t k = 0; k < inventory_measured_by_count(made) && same; k++)
+                same = joins_program(inventory_measured_by(made, k), made->backend, out_word);
+    }
+    return same ? out_word : "several versions";
+}
+
+static int merge_judge_all(struct report_merge *merge, const struct report_basis *basis,
+                           struct inventory *inventory, struct err *err)
+{
+    char program[PROGRAM_WORD_MAX];
+    struct judge_basis view = report_basis_view(basis, NULL);
+    view.program = common_program(merge, program);
+    struct judge *judge = NULL;
+    size_t capacity = merge->pool.count;
+    for (size_t i = 0; i < merge->count; i++)
+        capacity += merge->sources[i].inventory.gpu_count;
+    int rc = judge_create(&view, capacity, &judge, err);
+    if (rc)
+        return rc;
+    rc = add_all(merge, judge, err);
+    if (!rc)
+        rc = judge_finish(judge, inventory, err);
+    judge_destroy(judge);
+    return rc;
+}
+
+static int merge_exit_code(const struct report_merge *merge, const struct inventory *inventory)
+{
+    if (merge->skipped.count || inventory->total_unmeasured || inventory->total_lost_ranks)
+        return 4;
+    return inventory->total_outliers || judge_accused_nodes(inventory) ? 3 : 0;
+}
+
+/* By time, then by name: in which order files are given changes nothing. */
+static int source_order(const void *a, const void *b)
+{
+    const struct merge_source *left = a, *right = b;
+    if (left->time_ms != right->time_ms)
+        return left->time_ms < right->time_ms ? -1 : 1;
+    return strcmp(left->name, right->name);
+}
+
+int report_merge_finish(struct report_merge *merge, const struct report_merge_request *request,
+                        struct inventory *inventory, struct err *err)
+{
+    if (merge->count)
+        qsort(merge->sources, merge->count, sizeof *merge->sources, source_order);
+    int rc = request->own_config ? 0 : find_config(merge, request->basis, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < merge->count; i++)
+        if (merge_source_pool(&merge->sources[i], i, &merge->pool) ||
+            merge_skipped_blame(&merge->skipped, &merge->sources[i]))
+            return err_no_memory(err);
+    if (merge_find_again(merge->sources, merge->count))
+        return err_no_memory(err);
+    merge_pool_settle(&merge->pool, said_twice, merge);
+    if (merge_find_overtaken(merge->sources, merge->count, &merge->pool))
+        return err_no_memory(err);
+    if (merge->twice > SAID_MAX)
+        merge_say(merge, "%zu more results of GPUs that are in several files: the newest is used",
+                  merge->twice - SAID_MAX);
+    if (merge->skipped.count)
+        merge_say(merge,
+                  "%zu %s could not be read: the inventory may lack results, so the exit code is 4",
+                  merge->skipped.count, merge->skipped.count == 1 ? "file" : "files");
+    if (merge_head(merge->sources, merge->count, &merge->pool, request, inventory))
+        return err_no_memory(err);
+    rc = merge_judge_all(merge, request->basis, inventory, err);
+    if (!rc && merge_unknown(merge->sources, merge->count, inventory))
+        rc = err_no_memory(err);
+    const struct judge_basis view = report_basis_view(request->basis, NULL);
+    if (!rc)
+        rc = judge_missing_gpus(&view, inventory, err);
+    inventory->exit_code = merge_exit_code(merge, inventory);
+    return rc;
+}
