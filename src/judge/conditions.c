@@ -1,11 +1,13 @@
-/* Conditions on which figures depend: clocks, reported hardware, the link. */
-#include <errno.h>
+/* Conditions on which figures depend: clocks, reported hardware, the link; and the reasons that the
+ * driver gives for a lowered clock. */
+#include "judge/conditions.h"
+
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "judge/robust.h"
-#include "judge/stages.h"
 
 /* A GPU that differs in one of these facts has other hardware than its model. */
 static const struct {
@@ -40,14 +42,8 @@ bool judge_loss_fits(double loss, double predicted, double floor)
     return loss <= FIT * predicted + floor;
 }
 
-static double metric_value(const struct fleet *fleet, const char *metric, uint32_t gpu)
-{
-    const struct cell *cell = fleet_number(fleet_metric(fleet, metric), gpu, true);
-    return cell ? cell->value : NAN;
-}
-
-static double fact_value(const struct fleet *fleet, enum fact_set set, const char *key,
-                         uint32_t gpu)
+static double condition_fact(const struct fleet *fleet, enum fact_set set, const char *key,
+                             uint32_t gpu)
 {
     return fleet_fact_number(fleet, fleet_facts(fleet, set, key), gpu);
 }
@@ -57,20 +53,20 @@ double judge_condition_value(const struct fleet *fleet, enum judge_condition con
 {
     switch (condition) {
     case JUDGE_SM_CLOCK:
-        return metric_value(fleet, "clock.sm", gpu);
+        return fleet_value(fleet, "clock.sm", gpu, true);
     case JUDGE_MEMORY_CLOCK:
-        return metric_value(fleet, "clock.memory", gpu);
+        return fleet_value(fleet, "clock.memory", gpu, true);
     case JUDGE_SMS:
-        return fact_value(fleet, SET_HARDWARE, "sms", gpu);
+        return condition_fact(fleet, SET_HARDWARE, "sms", gpu);
     case JUDGE_MEMORY_BUS:
-        return fact_value(fleet, SET_HARDWARE, "memory_bus_bits", gpu);
+        return condition_fact(fleet, SET_HARDWARE, "memory_bus_bits", gpu);
     case JUDGE_L2:
-        return fact_value(fleet, SET_HARDWARE, "l2_bytes", gpu);
+        return condition_fact(fleet, SET_HARDWARE, "l2_bytes", gpu);
     case JUDGE_PCIE: /* each generation doubles the rate of a lane */
-        return exp2(fact_value(fleet, SET_CONFIG, "pcie_gen", gpu)) *
-               fact_value(fleet, SET_CONFIG, "pcie_width", gpu);
+        return exp2(condition_fact(fleet, SET_CONFIG, "pcie_gen", gpu)) *
+               condition_fact(fleet, SET_CONFIG, "pcie_width", gpu);
     case JUDGE_POWER_LIMIT:
-        return fact_value(fleet, SET_CONFIG, "power_limit_w", gpu);
+        return condition_fact(fleet, SET_CONFIG, "power_limit_w", gpu);
     default:
         return NAN;
     }
@@ -78,8 +74,8 @@ double judge_condition_value(const struct fleet *fleet, enum judge_condition con
 
 /* The median. For conditions with few distinct values it is the upper one, which at least one GPU
  * has. */
-static double usual_value(const struct fleet *fleet, const struct group *group,
-                          enum judge_condition condition, double *numbers)
+static double condition_usual(const struct fleet *fleet, const struct group *group,
+                              enum judge_condition condition, double *numbers)
 {
     size_t n = 0;
     for (size_t i = 0; i < group->count; i++) {
@@ -107,19 +103,18 @@ static bool has_other_hardware(const struct fleet *fleet, const struct group *gr
     return false;
 }
 
-int judge_conditions_find(struct judge *judge)
+void judge_conditions_find(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
     double *numbers = mem_array(fleet->count, sizeof *numbers);
     judge->usual = mem_array(fleet->group_count * JUDGE_CONDITION_COUNT, sizeof *judge->usual);
     judge->other_hardware = mem_array(fleet->count, sizeof *judge->other_hardware);
     judge->clock_ratio = mem_array(fleet->count, sizeof *judge->clock_ratio);
-    int rc = numbers && judge->usual && judge->other_hardware && judge->clock_ratio ? 0 : -ENOMEM;
-    for (size_t g = 0; g < fleet->group_count && !rc; g++) {
+    for (size_t g = 0; g < fleet->group_count; g++) {
         const struct group *group = &fleet->groups[g];
         for (int c = 0; c < JUDGE_CONDITION_COUNT; c++)
             judge->usual[g * JUDGE_CONDITION_COUNT + (size_t)c] =
-                usual_value(fleet, group, (enum judge_condition)c, numbers);
+                condition_usual(fleet, group, (enum judge_condition)c, numbers);
         for (size_t i = 0; i < group->count; i++) {
             uint32_t gpu = group->members[i];
             judge->other_hardware[gpu] = has_other_hardware(fleet, group, gpu);
@@ -127,7 +122,6 @@ int judge_conditions_find(struct judge *judge)
         }
     }
     free(numbers);
-    return rc;
 }
 
 double judge_condition_ratio(const struct judge *judge, enum judge_condition condition,
@@ -162,4 +156,25 @@ double judge_common_factor(const struct judge *judge, const struct yardstick *ya
 double judge_worse_share(enum judge_worse worse, double deviation)
 {
     return worse == JUDGE_ANY ? fabs(deviation) : worse == JUDGE_HIGHER ? deviation : -deviation;
+}
+
+const struct throttle_reason throttle_reasons[THROTTLE_REASONS + 1] = {
+    {"hw_power_brake", KIND_DEGRADED, true, "the power brake of the node slows the GPU down"},
+    {"hw_thermal", KIND_DEGRADED, true, "the hardware slows down for heat"},
+    {"hw_slowdown", KIND_DEGRADED, true, "the hardware slows down for heat or power"},
+    {"sw_thermal", KIND_DEGRADED, false, "throttled for heat"},
+    {"applications_clocks", KIND_MISCONFIGURED, false, "held at its application clock"},
+    {"sync_boost", KIND_MISCONFIGURED, false, "held at the clock of its sync boost group"},
+    {"power_cap", KIND_DEGRADED, false, "at its power cap"},
+};
+
+bool throttle_reason_in(const char *list, const char *reason)
+{
+    size_t length = strlen(reason);
+    for (; list; list = strchr(list, ',')) {
+        list += *list == ',';
+        if (strncmp(list, reason, length) == 0 && (!list[length] || list[length] == ','))
+            return true;
+    }
+    return false;
 }

@@ -5,7 +5,6 @@
  * of the model then counts as often as GPUs are behind it. */
 #include "judge/consensus.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +16,13 @@
 #include "inventory/load_curve.h"
 #include "inventory/surface_curves.h"
 #include "judge/robust.h"
-#include "judge/stages.h"
+#include "judge/state.h"
 
 /* At most this many kinds of cells are counted for the majority. */
 enum { KINDS_MAX = 64 };
 
 /* One metric of the GPUs from which the consensus is made. */
-struct column {
+struct consensus_column {
     const struct fleet *fleet;
     const struct metric_column *metric;
     uint32_t *gpus; /* that have the metric */
@@ -34,61 +33,61 @@ struct column {
     struct robust_weighted *weighted; /* the same, if there are weights */
 };
 
-static const struct cell *cell_of(const struct column *column, size_t i)
+static const struct cell *column_cell(const struct consensus_column *column, size_t i)
 {
     return &column->metric->cells[column->gpus[i]];
 }
 
-static uint32_t weight_of(const struct column *column, size_t i)
+static uint32_t column_weight(const struct consensus_column *column, size_t i)
 {
     return column->weights ? column->weights[i] : 1;
 }
 
 /* Takes the number number `n`, which entry i has, for column_quantile. */
-static void column_take(const struct column *column, size_t n, size_t i, double number)
+static void column_take(const struct consensus_column *column, size_t n, size_t i, double number)
 {
     if (column->weights)
-        column->weighted[n] = (struct robust_weighted){number, weight_of(column, i)};
+        column->weighted[n] = (struct robust_weighted){number, column_weight(column, i)};
     else
         column->numbers[n] = number;
 }
 
 /* Of the first n numbers taken. */
-static double column_quantile(const struct column *column, size_t n, double q)
+static double column_quantile(const struct consensus_column *column, size_t n, double q)
 {
     return column->weights ? robust_weighted_quantile(column->weighted, n, q)
                            : robust_quantile(column->numbers, n, q);
 }
 
-static double column_median(const struct column *column, size_t n)
+static double column_median(const struct consensus_column *column, size_t n)
 {
     return column_quantile(column, n, 0.5);
 }
 
-static bool is_number(const struct cell *cell)
+static bool cell_is_number(const struct cell *cell)
 {
     return cell->kind == MEASURE_NUMBER && measure_status_valued(cell->status);
 }
 
 /* Of the same kind for the majority: same bound, unit, words, and status if there is no value. */
-static bool alike(const struct cell *a, const struct cell *b)
+static bool cells_alike(const struct cell *a, const struct cell *b)
 {
-    if (a->kind != b->kind || a->bound != b->bound || is_number(a) != is_number(b) ||
+    if (a->kind != b->kind || a->bound != b->bound || cell_is_number(a) != cell_is_number(b) ||
         a->word_count != b->word_count || a->words != b->words || a->unit != b->unit)
         return false;
-    return is_number(a) || a->kind != MEASURE_NUMBER || a->status == b->status;
+    return cell_is_number(a) || a->kind != MEASURE_NUMBER || a->status == b->status;
 }
 
 /* The first cell of the most frequent kind. */
-static const struct cell *majority(const struct column *column)
+static const struct cell *column_majority(const struct consensus_column *column)
 {
     const struct cell *kinds[KINDS_MAX];
     uint64_t votes[KINDS_MAX];
     size_t count = 0, best = 0;
     for (size_t i = 0; i < column->count; i++) {
-        const struct cell *cell = cell_of(column, i);
+        const struct cell *cell = column_cell(column, i);
         size_t k = 0;
-        while (k < count && !alike(kinds[k], cell))
+        while (k < count && !cells_alike(kinds[k], cell))
             k++;
         if (k == KINDS_MAX)
             continue;
@@ -96,7 +95,7 @@ static const struct cell *majority(const struct column *column)
             kinds[count] = cell;
             votes[count++] = 0;
         }
-        votes[k] += weight_of(column, i);
+        votes[k] += column_weight(column, i);
     }
     for (size_t k = 1; k < count; k++)
         if (votes[k] > votes[best])
@@ -104,31 +103,30 @@ static const struct cell *majority(const struct column *column)
     return kinds[best];
 }
 
-static int put_words(const struct fleet *fleet, const struct cell *cell, struct measure *out)
+static void measure_put_words(const struct fleet *fleet, const struct cell *cell,
+                              struct measure *out)
 {
     const char *word = fleet_text(fleet, cell->words);
     out->words = cell->word_count ? mem_array(cell->word_count, sizeof *out->words) : NULL;
-    if (cell->word_count && !out->words)
-        return -ENOMEM;
     for (; out->word_count < cell->word_count; out->word_count++) {
-        if (str_copy_to(&out->words[out->word_count], word))
-            return -ENOMEM;
+        out->words[out->word_count] = str_copy(word);
         word += strlen(word) + 1;
     }
-    return 0;
 }
 
 /* A picture differs on every GPU: that of the GPU whose figure is nearest to the median stands for
  * the model. */
-static const struct note *nearest_note(const struct column *column, const struct cell *kind,
-                                       const struct note_column *notes, double median)
+static const struct note *column_nearest_note(const struct consensus_column *column,
+                                              const struct cell *kind,
+                                              const struct note_column *notes, double median)
 {
     const struct note *nearest = NULL;
     double least = INFINITY;
     for (size_t i = 0; i < column->count; i++) {
         const struct note *note = &notes->notes[column->gpus[i]];
-        double distance = fabs(cell_of(column, i)->value - median);
-        if (!alike(kind, cell_of(column, i)) || note->kind != FACT_TEXT || !(distance < least))
+        double distance = fabs(column_cell(column, i)->value - median);
+        if (!cells_alike(kind, column_cell(column, i)) || note->kind != FACT_TEXT ||
+            !(distance < least))
             continue;
         least = distance;
         nearest = note;
@@ -137,7 +135,7 @@ static const struct note *nearest_note(const struct column *column, const struct
 }
 
 /* Pictures of one GPU, which no two GPUs have alike: the page draws them. */
-static bool is_picture(const struct column *column, const char *key)
+static bool note_is_picture(const struct consensus_column *column, const char *key)
 {
     static const char *const pictures[][2] = {{LOAD_CURVE_METRIC, LOAD_CURVE_KEY},
                                               {"shared.conflict.latency", "table"},
@@ -155,15 +153,16 @@ static bool is_picture(const struct column *column, const char *key)
 }
 
 /* The text that more than half of `total` have, by weight; NULL: none. */
-static const char *common_text(const struct column *column, const struct cell *kind,
-                               const struct note_column *notes, uint64_t total)
+static const char *column_common_text(const struct consensus_column *column,
+                                      const struct cell *kind, const struct note_column *notes,
+                                      uint64_t total)
 {
     const struct note *candidate = NULL;
     uint64_t lead = 0, same = 0;
     for (size_t i = 0; i < column->count; i++) { /* majority vote of Boyer and Moore */
         const struct note *note = &notes->notes[column->gpus[i]];
-        uint32_t weight = weight_of(column, i);
-        if (note->kind != FACT_TEXT || !alike(kind, cell_of(column, i)))
+        uint32_t weight = column_weight(column, i);
+        if (note->kind != FACT_TEXT || !cells_alike(kind, column_cell(column, i)))
             continue;
         bool agrees = lead && candidate->text == note->text;
         if (!agrees && weight > lead)
@@ -172,37 +171,38 @@ static const char *common_text(const struct column *column, const struct cell *k
     }
     for (size_t i = 0; i < column->count && candidate; i++)
         if (notes->notes[column->gpus[i]].text == candidate->text &&
-            alike(kind, cell_of(column, i)))
-            same += weight_of(column, i);
+            cells_alike(kind, column_cell(column, i)))
+            same += column_weight(column, i);
     return 2 * same > total ? fleet_text(column->fleet, candidate->text) : NULL;
 }
 
 /* A duration in ns follows from cycles and clock: it is the value at the median clock, so that
  * cycles, ns and clock fit together. NaN: not known. */
-static double nanoseconds(const struct column *column, const struct cell *kind,
-                          const struct note_column *notes, double cycles)
+static double column_nanoseconds(const struct consensus_column *column, const struct cell *kind,
+                                 const struct note_column *notes, double cycles)
 {
     size_t n = 0;
     for (size_t i = 0; i < column->count; i++) {
-        const struct cell *cell = cell_of(column, i);
+        const struct cell *cell = column_cell(column, i);
         double ns = notes->notes[column->gpus[i]].number;
         enum fact_kind has = notes->notes[column->gpus[i]].kind;
-        if ((has == FACT_INT || has == FACT_REAL) && alike(kind, cell) && ns > 0 && cell->value > 0)
+        if ((has == FACT_INT || has == FACT_REAL) && cells_alike(kind, cell) && ns > 0 &&
+            cell->value > 0)
             column_take(column, n++, i, cell->value / ns);
     }
     return cycles / column_median(column, n);
 }
 
 /* Sets the note to the median of the numbers, or to the text that more than half have. */
-static int merge_note(const struct column *column, const struct cell *kind,
-                      const struct note_column *notes, struct measure *out)
+static void consensus_note(const struct consensus_column *column, const struct cell *kind,
+                           const struct note_column *notes, struct measure *out)
 {
     const char *key = fleet_text(column->fleet, notes->head.name);
     uint64_t counts[FACT_TEXT + 1] = {0};
     size_t n = 0;
     for (size_t i = 0; i < column->count; i++)
-        if (alike(kind, cell_of(column, i)))
-            counts[notes->notes[column->gpus[i]].kind] += weight_of(column, i);
+        if (cells_alike(kind, column_cell(column, i)))
+            counts[notes->notes[column->gpus[i]].kind] += column_weight(column, i);
     /* In a file a real number without decimals looks like an integer. */
     bool real = counts[FACT_REAL] > 0;
     counts[FACT_REAL] += counts[FACT_INT];
@@ -212,84 +212,92 @@ static int merge_note(const struct column *column, const struct cell *kind,
     if (counts[FACT_TEXT] > counts[most])
         most = FACT_TEXT;
     if (!counts[most])
-        return 0;
+        return;
     if (most == FACT_TEXT) {
-        const struct note *nearest = is_picture(column, key) && is_number(kind)
-                                         ? nearest_note(column, kind, notes, out->value)
+        const struct note *nearest = note_is_picture(column, key) && cell_is_number(kind)
+                                         ? column_nearest_note(column, kind, notes, out->value)
                                          : NULL;
         const char *text = nearest ? fleet_text(column->fleet, nearest->text)
-                                   : common_text(column, kind, notes, counts[FACT_TEXT]);
-        return text ? facts_set_text(&out->notes, key, text) : 0;
+                                   : column_common_text(column, kind, notes, counts[FACT_TEXT]);
+        if (text)
+            facts_set_text(&out->notes, key, text);
+        return;
     }
     if (most == FACT_REAL && strcmp(key, "ns") == 0 && str_equal(out->unit, "cycles")) {
-        double ns = nanoseconds(column, kind, notes, out->value);
-        return isfinite(ns) ? facts_set_real(&out->notes, key, ns) : 0;
+        double ns = column_nanoseconds(column, kind, notes, out->value);
+        if (isfinite(ns))
+            facts_set_real(&out->notes, key, ns);
+        return;
     }
     for (size_t i = 0; i < column->count; i++) {
         const struct note *note = &notes->notes[column->gpus[i]];
         bool fits = most == FACT_BOOL ? note->kind == FACT_BOOL
                                       : note->kind == FACT_INT || note->kind == FACT_REAL;
-        if (fits && alike(kind, cell_of(column, i)))
+        if (fits && cells_alike(kind, column_cell(column, i)))
             column_take(column, n++, i, note->number);
     }
     double median = column_median(column, n);
     if (most == FACT_BOOL)
-        return facts_set_bool(&out->notes, key, median > 0.5);
-    return real ? facts_set_real(&out->notes, key, median)
-                : facts_set_int(&out->notes, key, llround(median));
+        facts_set_bool(&out->notes, key, median > 0.5);
+    else if (real)
+        facts_set_real(&out->notes, key, median);
+    else
+        facts_set_int(&out->notes, key, llround(median));
 }
 
 /* How far the GPUs lie apart. n: their number. */
-static double merge_spread(const struct column *column, const struct cell *kind, uint64_t n)
+static double consensus_spread(const struct consensus_column *column, const struct cell *kind,
+                               uint64_t n)
 {
     size_t k = 0;
     /* With one GPU there is no scatter between GPUs. Keep its own spread: 0 would look certain. */
     if (n == 1)
         return kind->spread;
     for (size_t i = 0; i < column->count; i++)
-        if (alike(kind, cell_of(column, i)))
-            column_take(column, k++, i, cell_of(column, i)->value);
+        if (cells_alike(kind, column_cell(column, i)))
+            column_take(column, k++, i, column_cell(column, i)->value);
     double spread = column_quantile(column, k, 0.75);
     spread = (spread - column_quantile(column, k, 0.25)) / 2;
     /* The value of a record is already a median: its GPUs lie apart, too. */
     k = 0;
     for (size_t i = 0; i < column->count && column->weights; i++)
-        if (alike(kind, cell_of(column, i)) && weight_of(column, i) > 1 &&
-            isfinite(cell_of(column, i)->spread))
-            column_take(column, k++, i, cell_of(column, i)->spread);
+        if (cells_alike(kind, column_cell(column, i)) && column_weight(column, i) > 1 &&
+            isfinite(column_cell(column, i)->spread))
+            column_take(column, k++, i, column_cell(column, i)->spread);
     return k ? fmax(spread, column_median(column, k)) : spread;
 }
 
-static void merge_numbers(const struct column *column, const struct cell *kind, uint64_t n,
-                          struct measure *out)
+static void consensus_numbers(const struct consensus_column *column, const struct cell *kind,
+                              uint64_t n, struct measure *out)
 {
     size_t k = 0;
     for (size_t i = 0; i < column->count; i++)
-        if (alike(kind, cell_of(column, i)))
-            column_take(column, k++, i, cell_of(column, i)->value);
+        if (cells_alike(kind, column_cell(column, i)))
+            column_take(column, k++, i, column_cell(column, i)->value);
     out->value = column_median(column, k);
-    out->spread = merge_spread(column, kind, n);
+    out->spread = consensus_spread(column, kind, n);
     k = 0;
     for (size_t i = 0; i < column->count; i++)
-        if (alike(kind, cell_of(column, i)) && !isnan(cell_of(column, i)->confidence))
-            column_take(column, k++, i, cell_of(column, i)->confidence);
+        if (cells_alike(kind, column_cell(column, i)) && !isnan(column_cell(column, i)->confidence))
+            column_take(column, k++, i, column_cell(column, i)->confidence);
     out->confidence = column_median(column, k);
 }
 
 /* Fills *out from `values`, and its notes from `notes`, which is another column of the same metric
  * if not everything that has a value has its notes, too. */
-static int merge_cells(const struct column *values, const struct column *notes, struct measure *out)
+static void consensus_cells(const struct consensus_column *values,
+                            const struct consensus_column *notes, struct measure *out)
 {
     const struct fleet *fleet = values->fleet;
-    const struct cell *kind = majority(values);
+    const struct cell *kind = column_majority(values);
     uint64_t noisy = 0, n = 0;
     uint32_t reason = 0;
     for (size_t i = 0; i < values->count; i++) {
-        const struct cell *cell = cell_of(values, i);
-        if (!alike(kind, cell))
+        const struct cell *cell = column_cell(values, i);
+        if (!cells_alike(kind, cell))
             continue;
-        n += weight_of(values, i);
-        noisy += cell->status == MEASURE_NOISY ? weight_of(values, i) : 0;
+        n += column_weight(values, i);
+        noisy += cell->status == MEASURE_NOISY ? column_weight(values, i) : 0;
         reason = cell->status == MEASURE_NOISY && !reason ? cell->reason : reason;
     }
     out->kind = kind->kind;
@@ -297,49 +305,33 @@ static int merge_cells(const struct column *values, const struct column *notes, 
     out->bound = kind->bound;
     out->n = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
     out->confidence = kind->confidence;
-    if (is_number(kind)) {
+    if (cell_is_number(kind)) {
         out->status = 2 * noisy > n ? MEASURE_NOISY : MEASURE_OK;
-        merge_numbers(values, kind, n, out);
+        consensus_numbers(values, kind, n, out);
     }
-    reason = is_number(kind) ? (2 * noisy > n ? reason : 0) : kind->reason;
-    if (str_copy_to(&out->unit, fleet_text(fleet, kind->unit)) ||
-        str_copy_to(&out->method, fleet_text(fleet, kind->method)) ||
-        str_copy_to(&out->reason, fleet_text(fleet, reason)) || put_words(fleet, kind, out))
-        return -ENOMEM;
+    reason = cell_is_number(kind) ? (2 * noisy > n ? reason : 0) : kind->reason;
+    str_copy_to(&out->unit, fleet_text(fleet, kind->unit));
+    str_copy_to(&out->method, fleet_text(fleet, kind->method));
+    str_copy_to(&out->reason, fleet_text(fleet, reason));
+    measure_put_words(fleet, kind, out);
     bool rows = str_equal(fleet_text(fleet, values->metric->head.name), LINK_ROW_METRIC);
     for (size_t i = 0; i < notes->metric->note_count && !rows; i++) /* rows are of one GPU */
-        if (merge_note(notes, kind, &notes->metric->notes[i], out))
-            return -ENOMEM;
-    if (is_number(kind))
+        consensus_note(notes, kind, &notes->metric->notes[i], out);
+    if (cell_is_number(kind))
         measure_round(out);
-    return 0;
 }
 
 /* The number of an SM and an offset in the memory say where something is: they have no median. */
-static bool is_place(const struct column *column, const char *metric)
+static bool metric_is_place(const struct consensus_column *column, const char *metric)
 {
-    const char *unit = fleet_text(column->fleet, cell_of(column, 0)->unit);
+    const char *unit = fleet_text(column->fleet, column_cell(column, 0)->unit);
     return (unit && strcmp(unit, "id") == 0) || strcmp(metric, "main.whole.first_error") == 0 ||
            strcmp(metric, "main.whole.slowest_region") == 0 ||
            strcmp(metric, "main.whole.latency_worst_region") == 0;
 }
 
-static int merge_metric(struct column *column, const uint32_t *gpus, size_t count,
-                        struct measures *out_memory)
-{
-    const char *name = fleet_text(column->fleet, column->metric->head.name);
-    column->count = 0;
-    for (size_t i = 0; i < count; i++)
-        if (column->metric->cells[gpus[i]].present)
-            column->gpus[column->count++] = gpus[i];
-    if (!column->count || (count > 1 && is_place(column, name)))
-        return 0;
-    struct measure *slot = measures_add_missing(out_memory, name, MEASURE_FAILED, NULL);
-    return slot ? merge_cells(column, column, slot) : -ENOMEM;
-}
-
-static int merge_identity(const struct fleet *fleet, const struct group *group,
-                          struct facts *out_identity)
+static void consensus_identity(const struct fleet *fleet, const struct group *group,
+                               struct facts *out_identity)
 {
     const struct fact_columns *columns = &fleet->facts[SET_HARDWARE];
     for (size_t i = 0; i < columns->count; i++) {
@@ -348,63 +340,58 @@ static int merge_identity(const struct fleet *fleet, const struct group *group,
             present = columns->items[i].codes[group->members[k]];
         const struct fact fact =
             fleet_fact(fleet, &columns->items[i], group->usual[SET_HARDWARE][i].code);
-        if (present && facts_set(out_identity, &fact))
-            return -ENOMEM;
+        if (present)
+            facts_set(out_identity, &fact);
     }
-    return 0;
 }
 
-static bool is_healthy(const struct fleet_gpu *gpu)
+static bool gpu_is_healthy(const struct fleet_gpu *gpu)
 {
     return fleet_judged(gpu) && !gpu->outlier;
 }
 
-static bool is_busy(const struct fleet_gpu *gpu)
+static bool gpu_is_busy(const struct fleet_gpu *gpu)
 {
     return gpu->measured && gpu->busy;
 }
 
 /* The GPUs from which the consensus is made: healthy GPUs, otherwise outliers, otherwise busy GPUs;
  * then *out_disturbed is set. Never a mixture. */
-static size_t choose(const struct fleet *fleet, const struct group *group, uint32_t *out_gpus,
-                     bool *out_disturbed)
+static size_t consensus_choose(const struct fleet *fleet, const struct group *group,
+                               uint32_t *out_gpus, bool *out_disturbed)
 {
-    static bool (*const wanted[])(const struct fleet_gpu *) = {is_healthy, fleet_judged, is_busy};
+    static bool (*const wanted[])(const struct fleet_gpu *) = {gpu_is_healthy, fleet_judged,
+                                                               gpu_is_busy};
     size_t count = 0;
     for (size_t w = 0; w < COUNT_OF(wanted) && !count; w++) {
         for (size_t i = 0; i < group->count; i++)
             if (wanted[w](&fleet->gpus[group->members[i]]))
                 out_gpus[count++] = group->members[i];
-        *out_disturbed = wanted[w] == is_busy;
+        *out_disturbed = wanted[w] == gpu_is_busy;
     }
     return count;
 }
 
-static int mark_disturbed(struct measures *memory)
-{
-    for (size_t i = 0; i < memory->count; i++)
-        if (memory->items[i].status == MEASURE_OK &&
-            measure_set_status(&memory->items[i], MEASURE_NOISY,
-                               "measured beside other processes only"))
-            return -ENOMEM;
-    return 0;
-}
-
 /* From the figures that each GPU has itself. */
-static int merge_fleet(const struct fleet *fleet, const uint32_t *gpus, size_t count,
-                       struct measures *out_memory)
+static void consensus_fleet(const struct fleet *fleet, const uint32_t *gpus, size_t count,
+                            struct measures *out_memory)
 {
-    struct column column = {.fleet = fleet,
-                            .gpus = mem_array(count, sizeof *column.gpus),
-                            .numbers = mem_array(count, sizeof *column.numbers)};
-    int rc = column.gpus && column.numbers ? 0 : -ENOMEM;
-    for (size_t i = 0; i < fleet->metric_count && !rc; i++) {
-        column.metric = &fleet->metrics[i];
-        rc = merge_metric(&column, gpus, count, out_memory);
+    struct consensus_column column = {.fleet = fleet,
+                                      .gpus = mem_array(count, sizeof *column.gpus),
+                                      .numbers = mem_array(count, sizeof *column.numbers)};
+    for (size_t m = 0; m < fleet->metric_count; m++) {
+        const char *name = fleet_text(fleet, fleet->metrics[m].head.name);
+        column.metric = &fleet->metrics[m];
+        column.count = 0;
+        for (size_t i = 0; i < count; i++)
+            if (column.metric->cells[gpus[i]].present)
+                column.gpus[column.count++] = gpus[i];
+        if (column.count && (count == 1 || !metric_is_place(&column, name)))
+            consensus_cells(&column, &column,
+                            measures_add_missing(out_memory, name, MEASURE_FAILED, NULL));
     }
     free(column.gpus);
     free(column.numbers);
-    return rc;
 }
 
 /* The record of a model in an inventory whose GPUs are judged again. */
@@ -424,7 +411,7 @@ struct model_records {
     size_t gpu_count;
     size_t *of_gpu;     /* of each of these: number of its record + 1; 0: it is in no inventory */
     struct fleet fleet; /* entry 0: what the GPUs give themselves; i + 1: record i */
-    struct column values, notes;
+    struct consensus_column values, notes;
 };
 
 /* By the first GPU; those without any stay in the order of the inventories. */
@@ -436,14 +423,12 @@ static int record_order(const void *a, const void *b)
     return (left->inventory > right->inventory) - (left->inventory < right->inventory);
 }
 
-static int records_find(struct model_records *records, const struct judge *judge, const char *key)
+static void records_find(struct model_records *records, const struct judge *judge, const char *key)
 {
     size_t capacity = 0;
     for (size_t i = 0; i < judge->inventory_count; i++)
         capacity += judge->inventories[i].inventory->model_count;
     records->items = mem_array(capacity, sizeof *records->items);
-    if (!records->items)
-        return -ENOMEM;
     for (size_t i = 0; i < judge->inventory_count; i++) {
         const struct judged_inventory *judged = &judge->inventories[i];
         for (size_t m = 0; m < judged->inventory->model_count; m++)
@@ -453,18 +438,13 @@ static int records_find(struct model_records *records, const struct judge *judge
                                           .inventory = judged,
                                           .first = SIZE_MAX};
     }
-    return 0;
 }
 
 /* Counts the GPUs behind each record. */
-static int records_count_gpus(struct model_records *records, const struct judge *judge)
+static void records_count_gpus(struct model_records *records, const struct judge *judge)
 {
     size_t *places = mem_array(judge->fleet.count, sizeof *places); /* in the list, + 1 */
     records->of_gpu = mem_array(records->gpu_count, sizeof *records->of_gpu);
-    if (!places || !records->of_gpu) {
-        free(places);
-        return -ENOMEM;
-    }
     for (size_t i = 0; i < records->gpu_count; i++)
         places[records->gpus[i]] = i + 1;
     for (size_t r = 0; r < records->count; r++) {
@@ -484,12 +464,11 @@ static int records_count_gpus(struct model_records *records, const struct judge 
                 records->of_gpu[places[inventory->first_gpu + k] - 1] = r + 1;
     }
     free(places);
-    return 0;
 }
 
 /* One entry of the fleet for each record. Only the longest ones say in which order figures are
  * listed: a short one would move its few figures to the front. */
-static int records_fill(struct model_records *records, const struct measures *own)
+static void records_fill(struct model_records *records, const struct measures *own)
 {
     size_t longest = own->count;
     for (size_t r = 0; r < records->count; r++)
@@ -499,13 +478,12 @@ static int records_fill(struct model_records *records, const struct measures *ow
         const struct measures *memory = r ? records->items[r - 1].memory : own;
         const struct gpu_result entry = {.status = memory->count == longest ? GPU_OK : GPU_FAILED,
                                          .measures = *memory};
-        if (fleet_add(&records->fleet, &entry))
-            return -ENOMEM;
+        fleet_add(&records->fleet, &entry);
     }
-    return fleet_group(&records->fleet);
+    fleet_group(&records->fleet);
 }
 
-static void column_add(struct column *column, size_t entry, uint32_t weight)
+static void column_add(struct consensus_column *column, size_t entry, uint32_t weight)
 {
     column->gpus[column->count] = (uint32_t)entry;
     column->weights[column->count++] = weight;
@@ -535,7 +513,7 @@ static uint32_t records_find_own(struct model_records *records, const struct met
 static void records_choose(struct model_records *records, const struct metric_column *metric,
                            const struct metric_column *own)
 {
-    struct column *values = &records->values, *notes = &records->notes;
+    struct consensus_column *values = &records->values, *notes = &records->notes;
     size_t last = 0;
     values->metric = notes->metric = metric;
     values->count = notes->count = 0;
@@ -563,78 +541,62 @@ static void records_choose(struct model_records *records, const struct metric_co
         column_add(notes, last, weight);
 }
 
-static int records_merge(struct model_records *records, const struct fleet *fleet,
-                         struct measures *out_memory)
-{
-    for (size_t i = 0; i < records->fleet.metric_count; i++) {
-        const struct metric_column *metric = &records->fleet.metrics[i];
-        const char *name = fleet_text(&records->fleet, metric->head.name);
-        records_choose(records, metric, fleet_metric(fleet, name));
-        if (records->gpu_count > 1 && is_place(&records->values, name))
-            continue;
-        struct measure *slot = measures_add_missing(out_memory, name, MEASURE_FAILED, NULL);
-        if (!slot || merge_cells(&records->values, &records->notes, slot))
-            return -ENOMEM;
-    }
-    return 0;
-}
-
 /* Adds to `memory` what only the records of the model in inventories have: figures that are not
  * judged, and notes. */
-static int merge_records(const struct judge *judge, const struct group *group, const uint32_t *gpus,
-                         size_t count, struct measures *memory)
+static void consensus_records(const struct judge *judge, const struct group *group,
+                              const uint32_t *gpus, size_t count, struct measures *memory)
 {
     struct model_records records = {.gpus = gpus, .gpu_count = count};
     struct measures whole = {0};
-    int rc = records_find(&records, judge, fleet_text(&judge->fleet, group->key));
-    if (rc || !records.count)
-        goto out;
-    struct column *const columns[] = {&records.values, &records.notes};
+    records_find(&records, judge, fleet_text(&judge->fleet, group->key));
+    if (!records.count) {
+        free(records.items);
+        return;
+    }
+    struct consensus_column *const columns[] = {&records.values, &records.notes};
     struct robust_weighted *weighted = mem_array(records.count + 1, sizeof *weighted);
-    rc = !weighted || fleet_init(&records.fleet, records.count + 1) ||
-                 records_count_gpus(&records, judge) || records_fill(&records, memory)
-             ? -ENOMEM
-             : 0;
-    for (size_t i = 0; i < COUNT_OF(columns) && !rc; i++) {
+    fleet_init(&records.fleet, records.count + 1);
+    records_count_gpus(&records, judge);
+    records_fill(&records, memory);
+    for (size_t i = 0; i < COUNT_OF(columns); i++) {
         columns[i]->fleet = &records.fleet;
         columns[i]->gpus = mem_array(records.count + 1, sizeof *columns[i]->gpus);
         columns[i]->weights = mem_array(records.count + 1, sizeof *columns[i]->weights);
         columns[i]->weighted = weighted;
-        rc = columns[i]->gpus && columns[i]->weights ? 0 : -ENOMEM;
     }
-    if (!rc)
-        rc = records_merge(&records, &judge->fleet, &whole);
-    if (!rc) {
-        measures_fini(memory);
-        *memory = whole;
-        whole = (struct measures){0};
+    for (size_t i = 0; i < records.fleet.metric_count; i++) {
+        const struct metric_column *metric = &records.fleet.metrics[i];
+        const char *name = fleet_text(&records.fleet, metric->head.name);
+        records_choose(&records, metric, fleet_metric(&judge->fleet, name));
+        if (count <= 1 || !metric_is_place(&records.values, name))
+            consensus_cells(&records.values, &records.notes,
+                            measures_add_missing(&whole, name, MEASURE_FAILED, NULL));
     }
+    measures_fini(memory);
+    *memory = whole;
     for (size_t i = 0; i < COUNT_OF(columns); i++) {
         free(columns[i]->gpus);
         free(columns[i]->weights);
     }
     free(weighted);
     free(records.of_gpu);
-    fleet_fini(&records.fleet);
-    measures_fini(&whole);
-out:
     free(records.items);
-    return rc;
+    fleet_fini(&records.fleet);
 }
 
-int consensus_build(const struct judge *judge, const struct group *group,
-                    struct inventory_model *out_model)
+void consensus_build(const struct judge *judge, const struct group *group,
+                     struct inventory_model *out_model)
 {
     uint32_t *gpus = mem_array(group->count, sizeof *gpus);
+    struct measures *memory = &out_model->memory;
     bool disturbed = false;
-    int rc = gpus ? merge_identity(&judge->fleet, group, &out_model->identity) : -ENOMEM;
-    size_t count = rc ? 0 : choose(&judge->fleet, group, gpus, &disturbed);
-    if (!rc)
-        rc = merge_fleet(&judge->fleet, gpus, count, &out_model->memory);
-    if (!rc)
-        rc = merge_records(judge, group, gpus, count, &out_model->memory);
-    if (!rc && disturbed)
-        rc = mark_disturbed(&out_model->memory);
+    consensus_identity(&judge->fleet, group, &out_model->identity);
+    size_t count = consensus_choose(&judge->fleet, group, gpus, &disturbed);
+    consensus_fleet(&judge->fleet, gpus, count, memory);
+    consensus_records(judge, group, gpus, count, memory);
+    for (size_t i = 0; i < memory->count && disturbed; i++)
+        if (memory->items[i].status == MEASURE_OK)
+            measure_set_status(&memory->items[i], MEASURE_NOISY,
+                               "measured beside other processes only");
     free(gpus);
-    return rc;
 }

@@ -101,23 +101,23 @@ struct fleet {
     size_t population_count;
 };
 
-/* capacity: the largest number of GPUs to be added. 0 or -ENOMEM; released with fleet_fini. */
-int fleet_init(struct fleet *fleet, size_t capacity);
+/* capacity: the largest number of GPUs to be added. Released with fleet_fini. */
+void fleet_init(struct fleet *fleet, size_t capacity);
 void fleet_fini(struct fleet *fleet);
 
-/* Copies the result of one GPU into the columns. 0, or -ENOMEM with the fleet unchanged. */
-int fleet_add(struct fleet *fleet, const struct gpu_result *gpu);
+/* Copies the result of one GPU into the columns. */
+void fleet_add(struct fleet *fleet, const struct gpu_result *gpu);
 
 /* Sorts columns and GPUs, so that the order of fleet_add does not matter, and groups the GPUs by
- * model. No GPU can be added afterwards. 0 or -ENOMEM. */
-int fleet_group(struct fleet *fleet);
+ * model. No GPU can be added afterwards. */
+void fleet_group(struct fleet *fleet);
 
 /* Divides every model into populations: GPUs with the same board part, which nobody can change in
- * operation. 0 or -ENOMEM. */
-int fleet_populate(struct fleet *fleet);
+ * operation. */
+void fleet_populate(struct fleet *fleet);
 
-/* Fills `usual` of every group and population. 0 or -ENOMEM. */
-int fleet_find_usual(struct fleet *fleet);
+/* Fills `usual` of every group and population. */
+void fleet_find_usual(struct fleet *fleet);
 
 /* The majority of a group in a column; NULL if column is NULL. */
 const struct usual *fleet_usual(const struct fleet *fleet, const struct group *group,
@@ -144,13 +144,12 @@ const struct metric_column *fleet_metric(const struct fleet *fleet, const char *
  * otherwise. column may be NULL. */
 const struct cell *fleet_number(const struct metric_column *column, uint32_t gpu, bool noisy);
 
+/* The GPU's number in such a cell; NaN if there is none. metric may be NULL. */
+double fleet_value(const struct fleet *fleet, const char *metric, uint32_t gpu, bool noisy);
+
 /* A column of facts; NULL if no GPU has it. */
 const struct fact_column *fleet_facts(const struct fleet *fleet, enum fact_set set,
                                       const char *key);
-
-/* The code of a fact, by kind and value; `guess` (0: none) is the code that it probably has. 0 or
- * -ENOMEM. */
-int fleet_encode(struct fleet *fleet, const struct fact *fact, uint32_t guess, uint32_t *out_code);
 
 /* Whether a code stands for a value: the fact is present and not unknown. */
 bool fleet_known(const struct fleet *fleet, uint32_t code);

@@ -8,26 +8,54 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "inventory/results.h"
-#include "judge/blind_spots.h"
-#include "judge/confirmations.h"
 #include "judge/consensus.h"
-#include "judge/link_matrix.h"
-#include "judge/moved_gpus.h"
-#include "judge/place_findings.h"
+#include "judge/evidence/confirmations.h"
+#include "judge/evidence/link_matrix.h"
+#include "judge/evidence/stages.h"
 #include "judge/population_levels.h"
 #include "judge/verdict.h"
+
+/* docs/JUDGE.md has the same table; tests/judge/test_verdict.c compares them. */
+const struct judge_stage judge_stages[] = {
+    {"settings", "facts against the majority of the model", stage_settings, NULL},
+    {"rules", "facts that need no peers", stage_rules, NULL},
+    {"self_checks", "tests of the memory and of the SMs", stage_self_checks, NULL},
+    {"counters", "errors that are corrected, during the survey and before", stage_counters, NULL},
+    {"heat", "temperatures", stage_heat, NULL},
+    {"tries", "workers that crashed, hung or failed", stage_tries, NULL},
+    {"scores", "figures against the fleet", stage_scores, NULL},
+    {"few_peers", "figures of small models and populations", stage_few_peers, NULL},
+    {"groups", "GPUs that only a figure separates from the others", stage_groups, NULL},
+    {"weak_nodes", "figures of the GPUs of a node together", stage_weak_nodes, NULL},
+    {"steadiness", "figures whose repetitions scatter", stage_steadiness, NULL},
+    {"references", "figures and hardware against the specification", stage_references, NULL},
+    {"drift", "figures and settings against the baseline", stage_drift, NULL},
+    {"counter_drift", "counters since the baseline", stage_counter_drift, NULL},
+    {"dies", "dies since the baseline", stage_dies, NULL},
+    {"sm_rates", "SMs since the baseline", stage_sm_rates, NULL},
+    {"world", "figures against GPUs elsewhere", stage_world, NULL},
+    {"clocks", "what lowers the SM clock, and the figures that follow it", stage_clocks, NULL},
+    {"claims", "measured against reported values", stage_claims, NULL},
+    {"load", "sustained load", stage_load, NULL},
+    {"links", "links between GPUs", stage_links, NULL},
+    {"host_shares", "host links of all GPUs of a node at once", stage_host_shares, NULL},
+    {"causes", "conditions that explain a figure", stage_causes, NULL},
+    {"second_values", "second measurements of what looks bad", NULL, stage_second_values},
+    {"duplicates", "the same finding on several bases", NULL, stage_duplicates},
+    {"places", "the same finding of most of a model, a node or a slot", NULL, stage_places},
+    {"moved_gpus", "GPUs that are new, gone or in another place", NULL, stage_moved_gpus},
+    {"blind_spots", "models and figures that cannot be compared", NULL, stage_blind_spots},
+    {"confirmations", "causes and other figures that confirm a finding", NULL, stage_confirmations},
+};
+const size_t judge_stage_count = COUNT_OF(judge_stages);
 
 int judge_create(const struct judge_basis *basis, size_t capacity, struct judge **out_judge,
                  struct err *err)
 {
+    (void)err;
     struct judge *judge = mem_array(1, sizeof *judge);
-    if (!judge)
-        return err_no_memory(err);
     judge->basis = *basis;
-    if (fleet_init(&judge->fleet, capacity)) {
-        judge_destroy(judge);
-        return err_no_memory(err);
-    }
+    fleet_init(&judge->fleet, capacity);
     *out_judge = judge;
     return 0;
 }
@@ -53,44 +81,60 @@ void judge_destroy(struct judge *judge)
 
 int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err)
 {
-    size_t repeats = judge->repeats.count;
-    if (confirmations_add(judge, (uint32_t)judge->fleet.count, &gpu->measured_again))
-        return err_no_memory(err);
-    if (fleet_add(&judge->fleet, gpu)) {
-        judge->repeats.count = repeats;
-        return err_no_memory(err);
-    }
+    if (judge->fleet.count == judge->fleet.capacity)
+        return err_set(err, -ENOSPC, "the judge has room for %zu GPUs", judge->fleet.capacity);
+    confirmations_add(judge, (uint32_t)judge->fleet.count, &gpu->measured_again);
+    fleet_add(&judge->fleet, gpu);
     return 0;
 }
 
 int judge_add_inventory(struct judge *judge, const struct inventory *inventory, struct err *err)
 {
     struct inventory_lookup *lookup = NULL;
-    struct judged_inventory *grown = mem_grow(judge->inventories, &judge->inventory_capacity,
-                                              judge->inventory_count + 1, sizeof *grown);
-    if (grown)
-        judge->inventories = grown;
-    if (!grown || inventory_lookup_create(inventory, &lookup))
-        return err_no_memory(err);
-    grown[judge->inventory_count++] =
+    judge->inventories = mem_grow(judge->inventories, &judge->inventory_capacity,
+                                  judge->inventory_count + 1, sizeof *judge->inventories);
+    judge->inventories[judge->inventory_count++] =
         (struct judged_inventory){inventory, judge->fleet.count, inventory->gpu_count};
+    inventory_lookup_create(inventory, &lookup);
     int rc = 0;
     for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {
         struct gpu_result result = {0};
-        rc = inventory_result(lookup, &inventory->gpus[i], &result)
-                 ? err_no_memory(err)
-                 : judge_add(judge, &result, err);
+        inventory_result(lookup, &inventory->gpus[i], &result);
+        rc = judge_add(judge, &result, err);
         gpu_result_fini(&result);
     }
     inventory_lookup_destroy(lookup);
     return rc;
 }
 
+int judge_compare(struct judge *judge, struct err *err)
+{
+    (void)err;
+    const struct judge_config *config = judge->basis.config;
+    struct fleet *fleet = &judge->fleet;
+    fleet_group(fleet);
+    fleet_populate(fleet);
+    fleet_find_usual(fleet);
+    fleet_find_busy(fleet);
+    findings_init(&judge->findings, fleet->count);
+    judge->columns = mem_array(config->metric_count, sizeof *judge->columns);
+    for (size_t m = 0; m < config->metric_count; m++)
+        judge->columns[m] = fleet_metric(fleet, config->metrics[m].metric);
+    judge_conditions_find(judge);
+    for (size_t i = 0; i < judge_stage_count; i++) {
+        judge->stage = (uint8_t)i;
+        if (judge_stages[i].compare)
+            judge_stages[i].compare(judge);
+    }
+    judge->compared = true;
+    return 0;
+}
+
 /* The facts in which the GPU differs from its model. A fact that the model's record has and the GPU
  * does not know is null. For a GPU that was not measured such a fact is left out, because a reader
  * of the inventory does not assume it. */
-static int differences(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
-                       struct facts *out_facts)
+static void list_differences(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
+                             struct facts *out_facts)
 {
     const struct group *group = &fleet->groups[fleet->gpus[gpu].group];
     for (size_t i = 0; i < fleet->facts[set].count; i++) {
@@ -102,219 +146,127 @@ static int differences(const struct fleet *fleet, enum fact_set set, uint32_t gp
         if ((usual_holds(usual) && code == usual->code) || (!fleet_known(fleet, code) && !null))
             continue;
         const struct fact fact = fleet_fact(fleet, column, code);
-        if (facts_set(out_facts, &fact))
-            return -ENOMEM;
+        facts_set(out_facts, &fact);
     }
-    return 0;
 }
 
-static int all_facts(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
-                     struct facts *out_facts)
+static void list_facts(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
+                       struct facts *out_facts)
 {
     for (size_t i = 0; i < fleet->facts[set].count; i++) {
         const struct fact_column *column = &fleet->facts[set].items[i];
         const struct fact fact = fleet_fact(fleet, column, column->codes[gpu]);
-        if (column->codes[gpu] && facts_set(out_facts, &fact))
-            return -ENOMEM;
+        if (column->codes[gpu])
+            facts_set(out_facts, &fact);
     }
-    return 0;
 }
 
-static int usual_facts(const struct fleet *fleet, const struct group *group, enum fact_set set,
-                       struct facts *out_facts)
+static void list_usual_facts(const struct fleet *fleet, const struct group *group,
+                             enum fact_set set, struct facts *out_facts)
 {
     for (size_t i = 0; i < fleet->facts[set].count; i++) {
         const struct usual *usual = &group->usual[set][i];
         const struct fact fact = fleet_fact(fleet, &fleet->facts[set].items[i], usual->code);
-        if (usual_holds(usual) && facts_set(out_facts, &fact))
-            return -ENOMEM;
+        if (usual_holds(usual))
+            facts_set(out_facts, &fact);
     }
-    return 0;
-}
-
-/* The GPU's figure of a judged metric; NULL if it has none. */
-static const struct cell *judged_cell(const struct judge *judge, size_t metric, uint32_t gpu)
-{
-    const struct metric_column *column = judge->columns[metric];
-    return column && column->cells[gpu].present ? &column->cells[gpu] : NULL;
 }
 
 /* Every judged metric that was measured; NaN (null in the file) if that failed. */
-static int judged_values(const struct judge *judge, uint32_t gpu, struct inventory_gpu *out)
+static void list_values(const struct judge *judge, uint32_t gpu, struct inventory_gpu *out)
 {
     const struct judge_config *config = judge->basis.config;
     size_t count = 0;
     for (size_t i = 0; i < config->metric_count; i++)
-        count += judged_cell(judge, i, gpu) != NULL;
+        count += judge->columns[i] && judge->columns[i]->cells[gpu].present;
     out->values = mem_array(count, sizeof *out->values);
-    if (!out->values)
-        return -ENOMEM;
     for (size_t i = 0; i < config->metric_count; i++) {
-        const struct cell *cell = judged_cell(judge, i, gpu);
-        if (!cell)
+        const struct cell *cell = judge->columns[i] ? &judge->columns[i]->cells[gpu] : NULL;
+        if (!cell || !cell->present)
             continue;
         bool valued = measure_status_valued(cell->status) && cell->kind == MEASURE_NUMBER;
-        struct inventory_value *slot = &out->values[out->value_count++];
-        *slot = (struct inventory_value){.value = valued ? cell->value : NAN,
-                                         .spread = valued ? cell->spread : NAN,
-                                         .status = (enum measure_status)cell->status,
-                                         .bound = (enum measure_bound)cell->bound};
-        if (str_copy_to(&slot->metric, config->metrics[i].metric))
-            return -ENOMEM;
+        out->values[out->value_count++] =
+            (struct inventory_value){.metric = str_copy(config->metrics[i].metric),
+                                     .value = valued ? cell->value : NAN,
+                                     .spread = valued ? cell->spread : NAN,
+                                     .status = (enum measure_status)cell->status,
+                                     .bound = (enum measure_bound)cell->bound};
     }
-    return 0;
 }
 
-static int add_gpu(const struct judge *judge, uint32_t number, struct inventory *inventory)
+static void fill_gpu(const struct judge *judge, uint32_t number, struct inventory_gpu *out)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct fleet_gpu *gpu = &fleet->gpus[number];
-    struct inventory_gpu *out = &inventory->gpus[inventory->gpu_count++];
+    out->uuid = str_copy(fleet_text(fleet, gpu->uuid));
+    out->node = str_copy(fleet_text(fleet, gpu->node));
+    out->pci = str_copy(fleet_text(fleet, gpu->pci));
     out->index = gpu->index;
     out->rank = gpu->rank;
     out->first_status = gpu->first_status;
+    out->first_reason = str_copy(fleet_text(fleet, gpu->first_reason));
     out->gpus_given = gpu->gpus_given;
     out->status = !gpu->measured ? gpu->status
                   : gpu->busy    ? GPU_BUSY
                   : gpu->outlier ? GPU_OUTLIER
                                  : GPU_OK;
-    if (str_copy_to(&out->uuid, fleet_text(fleet, gpu->uuid)) ||
-        str_copy_to(&out->node, fleet_text(fleet, gpu->node)) ||
-        str_copy_to(&out->pci, fleet_text(fleet, gpu->pci)) ||
-        str_copy_to(&out->first_reason, fleet_text(fleet, gpu->first_reason)) ||
-        all_facts(fleet, SET_BOARD, number, &out->board) || judged_values(judge, number, out) ||
-        confirmations_list(judge, number, &out->measured_again) ||
-        link_row_list(fleet, number, &out->links) || judge_load_list(judge, number, &out->load))
-        return -ENOMEM;
-    if (gpu->group == GROUP_NONE)
-        return all_facts(fleet, SET_HARDWARE, number, &out->hardware) ||
-                       all_facts(fleet, SET_CONFIG, number, &out->config) ||
-                       all_facts(fleet, SET_HEALTH, number, &out->health)
-                   ? -ENOMEM
-                   : 0;
-    return str_copy_to(&out->model, fleet->groups[gpu->group].id) ||
-                   differences(fleet, SET_HARDWARE, number, &out->hardware) ||
-                   differences(fleet, SET_CONFIG, number, &out->config) ||
-                   differences(fleet, SET_HEALTH, number, &out->health)
-               ? -ENOMEM
-               : 0;
+    list_facts(fleet, SET_BOARD, number, &out->board);
+    list_values(judge, number, out);
+    confirmations_list(judge, number, &out->measured_again);
+    link_row_list(fleet, number, &out->links);
+    judge_load_list(judge, number, &out->load);
+    bool known = gpu->group != GROUP_NONE;
+    void (*const list)(const struct fleet *, enum fact_set, uint32_t, struct facts *) =
+        known ? list_differences : list_facts;
+    out->model = known ? str_copy(fleet->groups[gpu->group].id) : NULL;
+    list(fleet, SET_HARDWARE, number, &out->hardware);
+    list(fleet, SET_CONFIG, number, &out->config);
+    list(fleet, SET_HEALTH, number, &out->health);
 }
 
-static int add_unmeasured(const struct fleet *fleet, const struct fleet_gpu *gpu,
-                          struct inventory *inventory)
-{
-    struct inventory_unmeasured *out = &inventory->unmeasured[inventory->unmeasured_count++];
-    out->rank = gpu->rank;
-    out->status = gpu->status;
-    return str_copy_to(&out->node, fleet_text(fleet, gpu->node)) ||
-                   str_copy_to(&out->uuid, fleet_text(fleet, gpu->uuid)) ||
-                   str_copy_to(&out->reason, fleet_text(fleet, gpu->reason))
-               ? -ENOMEM
-               : 0;
-}
-
-static int add_model(const struct judge *judge, const struct group *group,
-                     struct inventory *inventory)
+static void fill_model(const struct judge *judge, const struct group *group,
+                       struct inventory_model *out)
 {
     const struct fleet *fleet = &judge->fleet;
-    struct inventory_model *model = &inventory->models[inventory->model_count++];
     for (size_t i = 0; i < group->count; i++)
-        model->count += fleet->gpus[group->members[i]].measured;
-    if (str_copy_to(&model->id, group->id) ||
-        str_copy_to(&model->name, fleet_text(fleet, group->name)) ||
-        str_copy_to(&model->key, fleet_text(fleet, group->key)) ||
-        usual_facts(fleet, group, SET_CONFIG, &model->config) ||
-        usual_facts(fleet, group, SET_HEALTH, &model->health))
-        return -ENOMEM;
-    return population_levels_report(judge, group, model) || consensus_build(judge, group, model)
-               ? -ENOMEM
-               : 0;
+        out->count += fleet->gpus[group->members[i]].measured;
+    out->id = str_copy(group->id);
+    out->name = str_copy(fleet_text(fleet, group->name));
+    out->key = str_copy(fleet_text(fleet, group->key));
+    list_usual_facts(fleet, group, SET_CONFIG, &out->config);
+    list_usual_facts(fleet, group, SET_HEALTH, &out->health);
+    population_levels_report(judge, group, out);
+    consensus_build(judge, group, out);
 }
 
-static size_t measured_count(const struct fleet *fleet)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < fleet->count; i++)
-        count += fleet->gpus[i].measured;
-    return count;
-}
-
-static int fill(const struct judge *judge, struct inventory *inventory)
+static void fill_inventory(const struct judge *judge, struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
+    bool gpus = !judge->basis.drift_only;
+    inventory->total_gpus = (uint32_t)fleet->count;
+    for (size_t i = 0; i < fleet->count; i++) {
+        inventory->total_measured += fleet->gpus[i].measured;
+        inventory->total_unmeasured += !fleet->gpus[i].measured;
+        inventory->total_outliers += fleet->gpus[i].outlier;
+    }
     inventory->models = mem_array(fleet->group_count, sizeof *inventory->models);
-    inventory->gpus =
-        mem_array(judge->basis.drift_only ? 0 : fleet->count, sizeof *inventory->gpus);
-    inventory->unmeasured =
-        mem_array(fleet->count - measured_count(fleet), sizeof *inventory->unmeasured);
-    if (!inventory->models || !inventory->gpus || !inventory->unmeasured)
-        return -ENOMEM;
+    inventory->gpus = mem_array(gpus ? fleet->count : 0, sizeof *inventory->gpus);
+    inventory->unmeasured = mem_array(inventory->total_unmeasured, sizeof *inventory->unmeasured);
     for (size_t i = 0; i < fleet->group_count; i++)
-        if (add_model(judge, &fleet->groups[i], inventory))
-            return -ENOMEM;
+        fill_model(judge, &fleet->groups[i], &inventory->models[inventory->model_count++]);
     for (size_t i = 0; i < fleet->count; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
-        inventory->total_measured += gpu->measured;
-        inventory->total_outliers += gpu->outlier;
-        if ((!judge->basis.drift_only && add_gpu(judge, fleet->order[i], inventory)) ||
-            (!gpu->measured && add_unmeasured(fleet, gpu, inventory)))
-            return -ENOMEM;
+        if (gpus)
+            fill_gpu(judge, fleet->order[i], &inventory->gpus[inventory->gpu_count++]);
+        if (!gpu->measured)
+            inventory->unmeasured[inventory->unmeasured_count++] =
+                (struct inventory_unmeasured){.node = str_copy(fleet_text(fleet, gpu->node)),
+                                              .rank = gpu->rank,
+                                              .uuid = str_copy(fleet_text(fleet, gpu->uuid)),
+                                              .status = gpu->status,
+                                              .reason = str_copy(fleet_text(fleet, gpu->reason))};
     }
-    inventory->total_gpus = (uint32_t)fleet->count;
-    inventory->total_unmeasured = (uint32_t)inventory->unmeasured_count;
-    return verdict_lists(judge, inventory);
-}
-
-static int prepare(struct judge *judge)
-{
-    struct fleet *fleet = &judge->fleet;
-    if (fleet_group(fleet) || fleet_populate(fleet) || fleet_find_usual(fleet))
-        return -ENOMEM;
-    const struct judge_config *config = judge->basis.config;
-    fleet_find_busy(fleet);
-    judge->findings.last = mem_array(fleet->count, sizeof *judge->findings.last);
-    judge->columns = mem_array(config->metric_count, sizeof *judge->columns);
-    if (!judge->findings.last || !judge->columns)
-        return -ENOMEM;
-    for (size_t m = 0; m < config->metric_count; m++)
-        judge->columns[m] = fleet_metric(fleet, config->metrics[m].metric);
-    return judge_conditions_find(judge);
-}
-
-static int run_stages(struct judge *judge)
-{
-    static int (*const stages[])(struct judge *) = {
-        judge_settings,   judge_rules,          judge_self_checks, judge_counters,      judge_heat,
-        judge_tries,      judge_scores,         judge_few,         judge_groups,        judge_nodes,
-        judge_steadiness, judge_specifications, judge_drift,       judge_counter_drift, judge_dies,
-        judge_sm_rates,   judge_world,          judge_clocks,      judge_claims,        judge_load,
-        judge_links,      judge_host_shares,    judge_causes,
-    };
-    if (prepare(judge))
-        return -ENOMEM;
-    for (size_t i = 0; i < COUNT_OF(stages); i++)
-        if (stages[i](judge))
-            return -ENOMEM;
-    judge->compared = true;
-    return 0;
-}
-
-int judge_compare(struct judge *judge, struct err *err)
-{
-    return run_stages(judge) ? err_no_memory(err) : 0;
-}
-
-static int conclude(struct judge *judge, struct inventory *inventory)
-{
-    confirmations_compare(judge);
-    verdict_settle(judge);
-    if (place_findings_collapse(judge, inventory) || moved_gpus_report(judge, inventory))
-        return -ENOMEM;
-    if (!judge->basis.drift_only && blind_spots_report(judge, inventory))
-        return -ENOMEM;
-    confirmations_settle(judge);
-    verdict_mark(judge);
-    return fill(judge, inventory);
+    verdict_lists(judge, inventory);
 }
 
 int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err)
@@ -322,5 +274,12 @@ int judge_finish(struct judge *judge, struct inventory *inventory, struct err *e
     int rc = judge->compared ? 0 : judge_compare(judge, err);
     if (rc)
         return rc;
-    return conclude(judge, inventory) ? err_no_memory(err) : 0;
+    for (size_t i = 0; i < judge_stage_count; i++) {
+        judge->stage = (uint8_t)i;
+        if (judge_stages[i].conclude)
+            judge_stages[i].conclude(judge, inventory);
+    }
+    verdict_mark_outliers(judge);
+    fill_inventory(judge, inventory);
+    return 0;
 }

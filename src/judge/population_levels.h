@@ -4,17 +4,15 @@
 
 #include "judge/yardstick.h"
 
-/* Fills judge.levels, without the GPUs that are accused in a figure (accused[gpu * metrics +
- * metric]). 0 or -ENOMEM. */
-int population_levels_find(const struct judge *judge, const bool *accused, struct work *work);
+/* The boards of one model differ by a few per cent: 2.5 % in bandwidth and 4 % in latency on the
+ * H200. The own distance of a population that is too small counts up to this share. */
+#define POPULATION_BOARDS_APART 0.05
 
-/* Adds an entry to the inventory's nodes for each figure in which a population is worse than boards
- * usually differ: all of its GPUs may be bad. 0 or -ENOMEM. */
-int population_levels_report_apart(const struct judge *judge, const struct group *model,
-                                   struct inventory *inventory);
+/* Fills judge.levels, without the figures that are left out (left_out[gpu * metrics + metric]). */
+void population_levels_find(const struct judge *judge, const bool *left_out, struct work *work);
 
-/* Lists the populations of a model, if there are several. 0 or -ENOMEM. */
-int population_levels_report(const struct judge *judge, const struct group *model,
-                             struct inventory_model *out_model);
+/* Lists the populations of a model, if there are several. */
+void population_levels_report(const struct judge *judge, const struct group *model,
+                              struct inventory_model *out_model);
 
 #endif

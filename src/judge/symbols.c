@@ -1,7 +1,6 @@
 /* Symbols: a hash table with open addressing. */
 #include "judge/symbols.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ struct symbol_entry {
 enum { BUCKETS_MIN = 256 };
 
 /* Eight bytes at a time, multiplied and folded; the rest with its length. */
-static uint32_t hash_of(const void *data, size_t length)
+static uint32_t symbol_hash(const void *data, size_t length)
 {
     static const uint64_t factor = 0x9e3779b97f4a7c15;
     const unsigned char *bytes = data;
@@ -34,8 +33,8 @@ static uint32_t hash_of(const void *data, size_t length)
 
 /* The bucket of the value, or the free one for it. bucket_count is a power of two, and some buckets
  * are always free. */
-static size_t find_bucket(const struct symbols *symbols, const void *data, size_t length,
-                          uint32_t hash)
+static size_t symbol_bucket(const struct symbols *symbols, const void *data, size_t length,
+                            uint32_t hash)
 {
     size_t mask = symbols->bucket_count - 1;
     for (size_t at = hash & mask;; at = (at + 1) & mask) {
@@ -49,12 +48,10 @@ static size_t find_bucket(const struct symbols *symbols, const void *data, size_
     }
 }
 
-static int grow_buckets(struct symbols *symbols)
+static void symbols_grow(struct symbols *symbols)
 {
     size_t wanted = symbols->bucket_count ? 2 * symbols->bucket_count : BUCKETS_MIN;
     uint32_t *buckets = mem_array(wanted, sizeof *buckets);
-    if (!buckets)
-        return -ENOMEM;
     for (uint32_t symbol = 1; symbol < symbols->count; symbol++) {
         size_t at = symbols->entries[symbol].hash & (wanted - 1);
         while (buckets[at])
@@ -64,28 +61,22 @@ static int grow_buckets(struct symbols *symbols)
     free(symbols->buckets);
     symbols->buckets = buckets;
     symbols->bucket_count = wanted;
-    return 0;
 }
 
 uint32_t symbols_add(struct symbols *symbols, const void *data, size_t length)
 {
-    if (2 * (symbols->count + 1) > symbols->bucket_count && grow_buckets(symbols))
-        return 0;
-    uint32_t hash = hash_of(data, length);
-    size_t at = find_bucket(symbols, data, length, hash);
+    if (2 * (symbols->count + 1) > symbols->bucket_count)
+        symbols_grow(symbols);
+    uint32_t hash = symbol_hash(data, length);
+    size_t at = symbol_bucket(symbols, data, length, hash);
     if (symbols->buckets[at])
         return symbols->buckets[at];
-    struct symbol_entry *entries =
-        mem_grow(symbols->entries, &symbols->capacity, symbols->count + 2, sizeof *entries);
-    if (!entries)
-        return 0;
-    symbols->entries = entries;
+    symbols->entries = mem_grow(symbols->entries, &symbols->capacity, symbols->count + 2,
+                                sizeof *symbols->entries);
     symbols->count = symbols->count ? symbols->count : 1;
-    const char *copy = arena_copy(&symbols->arena, data, length);
-    if (!copy)
-        return 0;
     uint32_t symbol = (uint32_t)symbols->count++;
-    entries[symbol] = (struct symbol_entry){copy, (uint32_t)length, hash};
+    symbols->entries[symbol] =
+        (struct symbol_entry){arena_copy(&symbols->arena, data, length), (uint32_t)length, hash};
     symbols->buckets[at] = symbol;
     return symbol;
 }
@@ -99,18 +90,19 @@ uint32_t symbols_add_guessed(struct symbols *symbols, const void *data, size_t l
     return symbols_add(symbols, data, length);
 }
 
-int symbols_text(struct symbols *symbols, const char *text, uint32_t *out_symbol)
+uint32_t symbols_of(struct symbols *symbols, const char *text)
 {
-    return symbols_text_guessed(symbols, text, 0, out_symbol);
+    return symbols_of_guessed(symbols, text, 0);
 }
 
-int symbols_text_guessed(struct symbols *symbols, const char *text, uint32_t guess,
-                         uint32_t *out_symbol)
+uint32_t symbols_of_guessed(struct symbols *symbols, const char *text, uint32_t guess)
 {
-    uint32_t symbol = text ? symbols_add_guessed(symbols, text, strlen(text), guess) : 0;
-    if (text && !symbol)
-        return -ENOMEM;
-    *out_symbol = symbol;
+    return text ? symbols_add_guessed(symbols, text, strlen(text), guess) : 0;
+}
+
+int symbols_text(struct symbols *symbols, const char *text, uint32_t *out_symbol)
+{
+    *out_symbol = symbols_of(symbols, text);
     return 0;
 }
 
@@ -119,7 +111,7 @@ uint32_t symbols_find(const struct symbols *symbols, const char *text)
     if (!symbols->bucket_count || !text)
         return 0;
     size_t length = strlen(text);
-    return symbols->buckets[find_bucket(symbols, text, length, hash_of(text, length))];
+    return symbols->buckets[symbol_bucket(symbols, text, length, symbol_hash(text, length))];
 }
 
 const char *symbols_data(const struct symbols *symbols, uint32_t symbol)

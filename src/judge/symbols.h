@@ -19,17 +19,19 @@ struct symbols {
 
 void symbols_fini(struct symbols *symbols);
 
-/* The number of these bytes, which are added if they are new; 0: out of memory. */
+/* The number of these bytes, which are added if they are new. */
 uint32_t symbols_add(struct symbols *symbols, const void *data, size_t length);
 
 /* The same, with the number that these bytes probably have: looked at first. */
 uint32_t symbols_add_guessed(struct symbols *symbols, const void *data, size_t length,
                              uint32_t guess);
 
-/* The number of a text, which is added if it is new; 0 for NULL. Returns 0 or -ENOMEM. */
+/* The number of a text, which is added if it is new; 0 for NULL. */
+uint32_t symbols_of(struct symbols *symbols, const char *text);
+uint32_t symbols_of_guessed(struct symbols *symbols, const char *text, uint32_t guess);
+
+/* The same as an out parameter. Always 0. */
 int symbols_text(struct symbols *symbols, const char *text, uint32_t *out_symbol);
-int symbols_text_guessed(struct symbols *symbols, const char *text, uint32_t guess,
-                         uint32_t *out_symbol);
 
 /* The number of a text; 0 if it was not added. */
 uint32_t symbols_find(const struct symbols *symbols, const char *text);

@@ -1,9 +1,9 @@
-/* Centre, scale and bound of each metric in each model. */
+/* Centre, scale and bound of each metric in each model, and in each of its populations. */
 #ifndef GPUMEMTOPO_JUDGE_YARDSTICK_H
 #define GPUMEMTOPO_JUDGE_YARDSTICK_H
 
 #include "judge/robust.h"
-#include "judge/stages.h"
+#include "judge/state.h"
 
 /* With fewer GPUs figures are not compared. */
 enum { YARDSTICK_MIN = 5 };
@@ -13,7 +13,7 @@ struct work {
     uint32_t *gpus;
     double *ratios, *values, *scratch;
 };
-int work_init(struct work *work, size_t count); /* 0 or -ENOMEM; call work_fini in both cases */
+void work_init(struct work *work, size_t count);
 void work_fini(struct work *work);
 
 /* Collects into `work` the GPUs of a group that show what is usual, with values and (in scratch)
@@ -33,10 +33,30 @@ double yardstick_scale(const struct robust_fit *fit, double spread);
 void yardstick_make(const struct judge *judge, const struct group *group, size_t metric,
                     const bool *left_out, struct work *work, struct yardstick *out);
 
-/* Finds tail_dof, from the better side, and edge, for all metrics of the group. Needs the scales of
- * the populations. 0 or -ENOMEM. */
-int yardstick_tails(const struct judge *judge, const struct group *group, const bool *left_out,
-                    struct work *work);
+/* The probabilities with which one healthy figure may exceed its bounds by chance. */
+struct yardstick_chances {
+    double single; /* the bound of one figure */
+    double pair;   /* that of each of two figures of one memory */
+    double watch;
+};
+
+/* Finds them from the number of comparisons. memories: per metric, the first metric of the same
+ * memory. Needs the yardsticks. */
+struct yardstick_chances yardstick_find_chances(const struct judge *judge, const size_t *memories);
+
+/* Fills scale and dof of the levels of a model, from the GPUs that are not left out. Needs the
+ * yardsticks. */
+void yardstick_find_scales(const struct judge *judge, const struct group *model,
+                           const bool *left_out, double tail, struct work *work);
+
+/* Finds tail_dof, from the better side, and edge, for all metrics of the group. Needs the scales.
+ */
+void yardstick_find_tails(const struct judge *judge, const struct group *group,
+                          const bool *left_out, struct work *work);
+
+/* Fills the bounds of the levels of a model. Needs the tails. */
+void yardstick_find_bounds(const struct judge *judge, const struct group *model,
+                           const struct yardstick_chances *chances);
 
 /* The score of a value that was converted with judge_common_factor. spread: of the GPU's
  * repetitions, converted likewise; clock_ratio: of its own clock to the usual one; level: that of

@@ -1,0 +1,89 @@
+/* Models and figures that the judge cannot compare. */
+#include <math.h>
+
+#include "base/str.h"
+#include "judge/evidence/divided.h"
+#include "judge/evidence/settings.h"
+#include "judge/evidence/stages.h"
+#include "judge/evidence/world_scores.h"
+#include "judge/population_levels.h"
+#include "judge/reference.h"
+#include "judge/verdict.h"
+#include "judge/yardstick.h"
+
+/* A figure is scattered if it scatters by SCATTER, so that a GPU must be worse by BLIND to be
+ * noticed. Both are shares of the centre. */
+static const double SCATTER = 0.05, BLIND = 0.25;
+
+static void add_remark(struct inventory *inventory, char *text)
+{
+    verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);
+}
+
+/* If half of a model is slow, the model is divided or its figures scatter. */
+static void report_scattered(const struct judge *judge, const struct group *model,
+                             struct inventory *inventory)
+{
+    const struct judge_config *config = judge->basis.config;
+    for (size_t m = 0; m < config->metric_count; m++) {
+        const struct yardstick *y = yardstick_of(judge, model, m);
+        /* The bound of the first population: that of a model with one board. */
+        double bound = judge->levels[model->populations_at * config->metric_count + m].bound;
+        double scatter = y->sigma / fabs(y->center), hidden = bound * scatter;
+        if (divided_report_figure(judge, model, m, inventory) || !y->usable ||
+            config->metrics[m].worse == JUDGE_ANY || !(hidden >= BLIND) ||
+            scatter < fmax(SCATTER, config->metrics[m].accuse))
+            continue;
+        add_remark(inventory,
+                   str_format("%zu GPUs of %s: %s scatters by %.0f %% among them: a GPU must be "
+                              "%.0f %% worse to be noticed",
+                              y->n, model->id, config->metrics[m].metric, 100 * scatter,
+                              100 * hidden));
+    }
+}
+
+/* All GPUs of a population may be bad. */
+static void report_worse_populations(const struct judge *judge, const struct group *model,
+                                     struct inventory *inventory)
+{
+    const struct judge_config *config = judge->basis.config;
+    for (size_t i = 0; i < model->populations; i++)
+        for (size_t m = 0; m < config->metric_count; m++) {
+            size_t number = model->populations_at + i;
+            double factor = judge->levels[number * config->metric_count + m].factor;
+            double loss = judge_worse_share(config->metrics[m].worse, 1 / factor - 1);
+            if (loss > POPULATION_BOARDS_APART)
+                add_remark(
+                    inventory,
+                    str_format("all GPUs of %s: %s is %.0f %% worse than in the largest "
+                               "population, more than boards usually differ: nobody is accused",
+                               judge->fleet.populations[number].id, config->metrics[m].metric,
+                               100 * loss));
+        }
+}
+
+void stage_blind_spots(struct judge *judge, struct inventory *inventory)
+{
+    const struct fleet *fleet = &judge->fleet;
+    for (size_t g = 0; g < fleet->group_count && !judge->basis.drift_only; g++) {
+        const struct group *model = &fleet->groups[g];
+        size_t count = 0;
+        for (size_t i = 0; i < model->count; i++)
+            count += fleet_judged(&fleet->gpus[model->members[i]]);
+        bool known =
+            judge_references_find(judge->basis.references, fleet_text(fleet, model->name)) ||
+            world_scores_knows(judge, model);
+        world_scores_report(judge, model, inventory);
+        if (count && count < YARDSTICK_MIN && !known && !judge->basis.baseline)
+            add_remark(inventory,
+                       str_format("%zu of %s: too few to compare, and no reference: judged by "
+                                  "rules alone",
+                                  count, model->id));
+        for (size_t k = 0; k < model->populations; k++)
+            settings_report_defaults(judge, &fleet->populations[model->populations_at + k],
+                                     inventory);
+        report_worse_populations(judge, model, inventory);
+        settings_report_divided(judge, model, inventory);
+        report_scattered(judge, model, inventory);
+    }
+}

@@ -1,0 +1,368 @@
+/* Divided models: groups of GPUs that only a figure or a setting separates. The judge cannot tell
+ * whether the worse group is bad or has other hardware that the driver does not report. So nobody
+ * is accused, and the worse group is watched. */
+#include "judge/evidence/divided.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/evidence/stages.h"
+#include "judge/fact_text.h"
+#include "judge/verdict.h"
+#include "judge/yardstick.h"
+
+/* Each group has at least this share of the GPUs. See SMALL_SHARE for smaller groups. */
+static const double GROUP_SHARE = 0.25;
+
+/* Groups whose medians differ by less than NEAR have at least NEAR_MIN GPUs each: the scale of
+ * fewer is too uncertain. */
+static const double NEAR = 0.03;
+enum { NEAR_MIN = 8 };
+
+/* GPUs of a smaller group are outliers, unless they are at least SMALL_MIN and SMALL_SHARE of their
+ * population, on SMALL_NODES nodes or more, and lose less than boards and chips of one model may
+ * differ. */
+static const double SMALL_SHARE = 0.05, SMALL_LOSS = 0.045;
+static const double ALIKE = 0.65; /* smallest loss / median loss, and median / largest */
+enum { SMALL_MIN = 5, SMALL_NODES = 3 };
+
+/* The medians of the groups differ by at least APART + APART_FEW / n standard deviations of the
+ * wider group, and at most the share BETWEEN of the GPUs lies in the middle third between the
+ * medians. */
+static const double APART = 6, APART_FEW = 24, BETWEEN = 0.05;
+
+/* The figures of a model at equal clock, cut at one value into two groups. */
+struct cut {
+    size_t n, below; /* GPUs; GPUs of the lower group */
+    uint32_t *gpus;
+    double *values, *low, *high, *scratch;
+    double center[2];
+};
+
+static void cut_init(struct cut *cut, size_t count)
+{
+    *cut = (struct cut){.gpus = mem_array(count, sizeof *cut->gpus),
+                        .values = mem_array(count, sizeof *cut->values),
+                        .low = mem_array(count, sizeof *cut->low),
+                        .high = mem_array(count, sizeof *cut->high),
+                        .scratch = mem_array(count, sizeof *cut->scratch)};
+}
+
+static void cut_fini(struct cut *cut)
+{
+    free(cut->gpus);
+    free(cut->values);
+    free(cut->low);
+    free(cut->high);
+    free(cut->scratch);
+}
+
+/* As judge_common_factor, but the share that follows the clock is the stated one: in a divided
+ * model, that of the fleet may be anything. */
+static double divided_factor(const struct judge *judge, uint32_t gpu, size_t metric)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    const struct yardstick stated = {.clock_share = rule->follows[JUDGE_SM_CLOCK]};
+    return judge_common_factor(judge, &stated, gpu, metric);
+}
+
+/* Whether the evidence so far accuses the GPU by this metric. */
+static bool gpu_is_suspect(const struct judge *judge, uint32_t gpu, size_t metric)
+{
+    const struct issue *issue = issue_last(judge, gpu);
+    while (issue && !(issue_finding(judge, issue)->rule == (int32_t)metric &&
+                      verdict_by_evidence(issue) == VERDICT_ACCUSED))
+        issue = issue_previous(judge, issue);
+    return issue != NULL;
+}
+
+static void cut_gather(const struct judge *judge, const struct group *group, size_t metric,
+                       struct cut *cut)
+{
+    cut->n = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        uint32_t gpu = group->members[i];
+        const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
+        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || gpu_is_suspect(judge, gpu, metric))
+            continue;
+        cut->gpus[cut->n] = gpu;
+        cut->values[cut->n++] = cell->value * divided_factor(judge, gpu, metric);
+    }
+}
+
+static void cut_divide(struct cut *cut, double at)
+{
+    size_t above = 0;
+    cut->below = 0;
+    for (size_t i = 0; i < cut->n; i++) {
+        if (cut->values[i] < at)
+            cut->low[cut->below++] = cut->values[i];
+        else
+            cut->high[above++] = cut->values[i];
+    }
+    cut->center[0] = robust_median(cut->low, cut->below);
+    cut->center[1] = robust_median(cut->high, above);
+}
+
+/* Finds two centres, each the median of the values that are nearer to it than to the other. */
+static bool cut_find_groups(struct cut *cut)
+{
+    enum { ROUNDS = 4 };
+    for (size_t i = 0; i < cut->n; i++)
+        cut->scratch[i] = cut->values[i];
+    double middle = robust_quantile(cut->scratch, cut->n, GROUP_SHARE) / 2;
+    middle += robust_quantile(cut->scratch, cut->n, 1 - GROUP_SHARE) / 2;
+    for (int round = 0; round < ROUNDS; round++) {
+        cut_divide(cut, middle);
+        middle = (cut->center[0] + cut->center[1]) / 2;
+    }
+    size_t smaller = cut->below < cut->n - cut->below ? cut->below : cut->n - cut->below;
+    bool near = cut->center[1] - cut->center[0] < NEAR * fabs(cut->center[1]);
+    return smaller >= (near ? NEAR_MIN : DIVIDED_MIN) &&
+           (double)smaller >= GROUP_SHARE * (double)cut->n;
+}
+
+static bool cut_is_wide(struct cut *cut, const struct judge_metric *rule)
+{
+    double gap = cut->center[1] - cut->center[0];
+    double low_sigma = robust_fit(cut->low, cut->below, cut->scratch).sigma;
+    double sigma = fmax(low_sigma, robust_fit(cut->high, cut->n - cut->below, cut->scratch).sigma);
+    size_t between = 0;
+    for (size_t i = 0; i < cut->n; i++)
+        between += fabs(cut->values[i] - cut->center[0] - gap / 2) < gap / 6;
+    return gap >= fmax(rule->accuse, rule->floor) * fabs(cut->center[1]) &&
+           gap >= (APART + APART_FEW / (double)cut->n) * sigma &&
+           (double)between <= BETWEEN * (double)cut->n;
+}
+
+/* One GPU of a group. usual: the figure of the other GPUs, as in the largest population at the
+ * usual SM clock. */
+static void divided_report_gpu(struct judge *judge, uint32_t gpu, size_t metric, double usual)
+{
+    const char *name = judge->basis.config->metrics[metric].metric;
+    const struct issue *issue = issue_find(judge, gpu, name, BASIS_FLEET);
+    struct finding finding = issue ? finding_about(judge, issue, EVIDENCE_GROUP)
+                                   : judge_score_finding(judge, gpu, metric, EVIDENCE_GROUP);
+    finding_compare(&finding, finding.value, usual / divided_factor(judge, gpu, metric));
+    findings_add(judge, finding,
+                 str_copy("unexplained: one of a group of GPUs that only this figure separates "
+                          "from the others"));
+}
+
+/* The two groups are two sets of boards: at most every tenth GPU is in the other group than most of
+ * its population. Then the boards explain them. */
+static bool cut_is_by_board(const struct judge *judge, const struct group *model,
+                            const struct cut *cut)
+{
+    size_t(*sides)[2] = mem_array(model->populations, sizeof *sides), mixed = 0;
+    for (size_t i = 0; i < cut->n; i++) {
+        size_t number = judge->fleet.gpus[cut->gpus[i]].population - model->populations_at;
+        sides[number][cut->values[i] >= (cut->center[0] + cut->center[1]) / 2]++;
+    }
+    for (size_t i = 0; i < model->populations; i++)
+        mixed += sides[i][0] < sides[i][1] ? sides[i][0] : sides[i][1];
+    free(sides);
+    return model->populations > 1 && 10 * mixed <= cut->n;
+}
+
+static void find_large_groups(struct judge *judge, const struct group *model, size_t metric,
+                              struct cut *cut)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    const struct yardstick *y = yardstick_of(judge, model, metric);
+    /* Two groups make the scale large. So a small scale saves the search for them. */
+    if (y->sigma < rule->accuse * fabs(y->center) / 4)
+        return;
+    cut_gather(judge, model, metric, cut);
+    if (!cut_find_groups(cut) || !cut_is_wide(cut, rule) || cut_is_by_board(judge, model, cut))
+        return;
+    bool worse_above = rule->worse == JUDGE_HIGHER;
+    double middle = (cut->center[0] + cut->center[1]) / 2;
+    for (size_t i = 0; i < cut->n; i++)
+        if ((cut->values[i] >= middle) == worse_above)
+            divided_report_gpu(judge, cut->gpus[i], metric, cut->center[!worse_above]);
+}
+
+/* Suspect by a loss that no condition of the GPU could explain. */
+static bool loss_is_unexplained(const struct judge *judge, uint32_t gpu, size_t metric)
+{
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    for (int c = 0; c < JUDGE_CONDITION_COUNT; c++)
+        if (c != JUDGE_SM_CLOCK && rule->follows[c] > 0 &&
+            judge_number_lower(judge_condition_ratio(judge, (enum judge_condition)c, gpu), 1))
+            return false;
+    return gpu_is_suspect(judge, gpu, metric);
+}
+
+/* Keeps the GPUs whose loss is near the median loss. Returns the median. */
+static double cut_keep_alike(const struct judge *judge, size_t metric, struct cut *cut)
+{
+    size_t metrics = judge->basis.config->metric_count, kept = 0;
+    for (size_t i = 0; i < cut->n; i++)
+        cut->values[i] = cut->scratch[i] = judge->worse[cut->gpus[i] * metrics + metric];
+    double median = robust_median(cut->scratch, cut->n);
+    for (size_t i = 0; i < cut->n; i++)
+        if (cut->values[i] >= ALIKE * median && cut->values[i] <= median / ALIKE)
+            cut->gpus[kept++] = cut->gpus[i];
+    cut->n = kept;
+    return median;
+}
+
+static size_t cut_count_nodes(const struct fleet *fleet, const struct cut *cut)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < cut->n; i++) /* sorted by node */
+        count += !i || fleet->gpus[cut->gpus[i]].node != fleet->gpus[cut->gpus[i - 1]].node;
+    return count;
+}
+
+static void find_small_group(struct judge *judge, const struct group *population, size_t metric,
+                             struct cut *cut)
+{
+    const struct fleet *fleet = &judge->fleet;
+    size_t all = 0;
+    cut->n = 0;
+    for (size_t i = 0; i < population->count; i++) {
+        uint32_t gpu = population->members[i];
+        all += fleet_number(judge->columns[metric], gpu, false) && fleet_judged(&fleet->gpus[gpu]);
+        if (loss_is_unexplained(judge, gpu, metric))
+            cut->gpus[cut->n++] = gpu;
+    }
+    double least = fmax(SMALL_MIN, SMALL_SHARE * (double)all);
+    if ((double)cut->n < least)
+        return;
+    double loss = cut_keep_alike(judge, metric, cut);
+    if (!(loss < SMALL_LOSS) || (double)cut->n < least || cut_count_nodes(fleet, cut) < SMALL_NODES)
+        return;
+    const struct group *model = &fleet->groups[fleet->gpus[cut->gpus[0]].group];
+    for (size_t i = 0; i < cut->n; i++)
+        divided_report_gpu(judge, cut->gpus[i], metric, yardstick_of(judge, model, metric)->center);
+}
+
+void stage_groups(struct judge *judge)
+{
+    const struct judge_config *config = judge->basis.config;
+    const struct fleet *fleet = &judge->fleet;
+    struct cut cut;
+    cut_init(&cut, fleet->count);
+    for (size_t g = 0; g < fleet->group_count; g++) {
+        const struct group *model = &fleet->groups[g];
+        for (size_t m = 0; m < config->metric_count; m++) {
+            if (!yardstick_of(judge, model, m)->usable || config->metrics[m].worse == JUDGE_ANY)
+                continue;
+            find_large_groups(judge, model, m, &cut);
+            for (size_t i = 0; i < model->populations; i++)
+                find_small_group(judge, &fleet->populations[model->populations_at + i], m, &cut);
+        }
+    }
+    cut_fini(&cut);
+}
+
+bool divided_has(const struct judge *judge, uint32_t gpu, size_t metric)
+{
+    const struct issue *issue = issue_last(judge, gpu);
+    while (issue && !(issue_has(issue, EVIDENCE_SET(GROUP)) &&
+                      issue_finding(judge, issue)->rule == (int32_t)metric))
+        issue = issue_previous(judge, issue);
+    return issue != NULL;
+}
+
+/* Nodes are named only if they are at most this many. */
+enum { NODES_MAX = 4 };
+
+/* ", all on n01, n02": the nodes of the GPUs, if they are few. */
+static void divided_put_nodes(struct strbuf *out, const struct fleet *fleet, const uint32_t *gpus,
+                              size_t n)
+{
+    uint32_t nodes[NODES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t node = fleet->gpus[gpus[i]].node; /* gpus is sorted by node */
+        if (!node || (count && nodes[count - 1] == node))
+            continue;
+        if (count == NODES_MAX)
+            return;
+        nodes[count++] = node;
+    }
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf(out, "%s%s", i ? ", " : ", all on ", fleet_text(fleet, nodes[i]));
+}
+
+/* Adds one entry that lists these GPUs. Takes over the text. */
+static void divided_add_entry(const struct fleet *fleet, char *text, const uint32_t *gpus, size_t n,
+                              struct inventory *inventory)
+{
+    struct inventory_node *entry =
+        verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);
+    for (size_t i = 0; i < n; i++)
+        verdict_add_place_gpu(entry, fleet_text(fleet, fleet->gpus[gpus[i]].uuid));
+}
+
+bool divided_report_figure(const struct judge *judge, const struct group *model, size_t metric,
+                           struct inventory *inventory)
+{
+    const struct fleet *fleet = &judge->fleet;
+    size_t first = 0, worse_count = 0, other_count = 0;
+    while (first < model->count && !divided_has(judge, model->members[first], metric))
+        first++;
+    if (first == model->count)
+        return false;
+    uint32_t *worse = mem_array(model->count, sizeof *worse);
+    double *worse_values = mem_array(model->count, sizeof *worse_values);
+    double *other_values = mem_array(model->count, sizeof *other_values);
+    for (size_t i = 0; i < model->count; i++) {
+        uint32_t gpu = model->members[i];
+        const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
+        if (!cell || !fleet_judged(&fleet->gpus[gpu]))
+            continue;
+        double value = cell->value * divided_factor(judge, gpu, metric);
+        if (divided_has(judge, gpu, metric)) {
+            worse[worse_count] = gpu;
+            worse_values[worse_count++] = value;
+        } else
+            other_values[other_count++] = value;
+    }
+    const struct cell *cell = fleet_number(judge->columns[metric], worse[0], false);
+    const char *unit = cell->unit ? fleet_text(fleet, cell->unit) : "";
+    double own = robust_median(worse_values, worse_count);
+    double usual = robust_median(other_values, other_count);
+    struct strbuf text = {0};
+    strbuf_printf(&text, "%zu of %zu GPUs of %s: %s about ", worse_count, worse_count + other_count,
+                  model->id, judge->basis.config->metrics[metric].metric);
+    fact_text_put_number(&text, own, unit);
+    strbuf_puts(&text, ", the others ");
+    fact_text_put_number(&text, usual, unit);
+    strbuf_printf(&text, " (%+.1f %%)", 100 * (own / usual - 1));
+    divided_put_nodes(&text, fleet, worse, worse_count);
+    strbuf_puts(&text, ": the model is divided, unexplained: nobody is accused");
+    divided_add_entry(fleet, text.data, worse, worse_count, inventory);
+    free(worse);
+    free(worse_values);
+    free(other_values);
+    return true;
+}
+
+void divided_report_fact(const struct judge *judge, const struct group *group, enum fact_set set,
+                         const struct fact_column *column, const uint32_t *gpus, size_t count,
+                         struct inventory *inventory)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct usual *usual = fleet_usual(fleet, group, set, column);
+    const struct fact most = fleet_fact(fleet, column, usual->code);
+    const struct fact other = fleet_fact(fleet, column, column->codes[gpus[0]]);
+    struct strbuf text = {0};
+    bool alike = true;
+    for (size_t i = 0; i < count; i++)
+        alike = alike && column->codes[gpus[i]] == column->codes[gpus[0]];
+    fact_text_put_key(&text, most.key);
+    strbuf_printf(&text, " of %s: ", group->id);
+    fact_text_put_value(&text, &most);
+    strbuf_printf(&text, " on %u of %u GPUs, ", usual->votes, usual->known);
+    fact_text_put_value(&text, &other);
+    strbuf_printf(&text, "%s on %zu", alike ? "" : " or another", count);
+    divided_put_nodes(&text, fleet, gpus, count);
+    strbuf_puts(&text, ": the model is divided, nobody is accused");
+    divided_add_entry(fleet, text.data, gpus, count, inventory);
+}

@@ -1,0 +1,311 @@
+/* Rules that need no other GPU: errors, pending repairs, a link that is slower than its slot, and
+ * what the tests of the memory and of the SMs found. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "inventory/xid.h"
+#include "judge/conditions.h"
+#include "judge/evidence/stages.h"
+#include "judge/fact_text.h"
+
+/* Facts of `health`: a value above 0, or true, is a finding. `#` in the words is replaced by the
+ * value. */
+static const struct health_rule {
+    const char *key;
+    enum evidence evidence;
+    enum inventory_kind kind;
+    const char *words;
+} health_rules[] = {
+    {"ecc_uncorrected_volatile", EVIDENCE_FAULT, KIND_FAILING,
+     "uncorrectable ECC errors since the driver was loaded: #"},
+    {"ecc_uncorrected_new", EVIDENCE_FAULT, KIND_FAILING,
+     "uncorrectable ECC errors during the survey: #"},
+    {"remap_pending", EVIDENCE_FAULT, KIND_FAILING,
+     "a row remap is pending: the GPU needs a reset"},
+    {"remap_failed", EVIDENCE_FAULT, KIND_FAILING,
+     "a row remap failed: the memory cannot be repaired"},
+    {"retired_pages_pending", EVIDENCE_FAULT, KIND_FAILING,
+     "page retirement is pending: the GPU needs a reset"},
+    {"remap_banks_none", EVIDENCE_FAULT, KIND_DEGRADED, "banks of memory without spare rows: #"},
+    {"remap_banks_low", EVIDENCE_FAULT, KIND_DEGRADED,
+     "banks of memory with few spare rows left: #"},
+    {"ecc_uncorrected_dram", EVIDENCE_HINT, KIND_FAILING,
+     "uncorrectable ECC errors of memory in its life: #"},
+    {"ecc_uncorrected_sram", EVIDENCE_HINT, KIND_FAILING,
+     "uncorrectable ECC errors of caches in its life: #"},
+    {"nvlink_errors", EVIDENCE_HINT, KIND_FAILING, "errors on NVLinks: #"},
+};
+
+static void health_rule_apply(struct judge *judge, const struct health_rule *rule)
+{
+    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, rule->key);
+    char metric[64];
+    snprintf(metric, sizeof metric, "health.%s", rule->key);
+    for (size_t i = 0; i < judge->fleet.count && column; i++) {
+        uint32_t gpu = judge->fleet.order[i];
+        double value = fleet_fact_number(&judge->fleet, column, gpu);
+        if (!(value > 0))
+            continue;
+        int words = (int)strcspn(rule->words, "#");
+        findings_add_rule(judge, gpu, metric, rule->evidence, rule->kind, value,
+                          rule->words[words] ? str_format("%.*s%.0f", words, rule->words, value)
+                                             : str_copy(rule->words));
+    }
+}
+
+/* Boards have NVLinks that are not connected, and on cards without a bridge none is. So a GPU is
+ * accused if more links are down than on most of its model or, without a majority, if some are down
+ * and some active. */
+static void check_nvlinks(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct fact_column *down = fleet_facts(fleet, SET_HEALTH, "nvlinks_down");
+    const struct fact_column *active = fleet_facts(fleet, SET_HEALTH, "nvlinks_active");
+    for (size_t i = 0; i < fleet->count && down; i++) {
+        uint32_t gpu = fleet->order[i], group = fleet->gpus[gpu].group;
+        if (group == GROUP_NONE)
+            continue;
+        const struct usual *usual = fleet_usual(fleet, &fleet->groups[group], SET_HEALTH, down);
+        double value = fleet_fact_number(fleet, down, gpu);
+        bool wrong = usual_is_clear(usual) ? value > fleet_code_number(fleet, usual->code)
+                                           : value > 0 && fleet_fact_number(fleet, active, gpu) > 0;
+        if (wrong)
+            findings_add_rule(judge, gpu, "health.nvlinks_down", EVIDENCE_FAULT, KIND_FAILING,
+                              value, str_format("NVLinks down: %.0f", value));
+    }
+}
+
+/* A GPU that is not registered with the fabric cannot use its NVLinks. Where no GPU of the model
+ * is, the site does not use the fabric. */
+static void check_unregistered(struct judge *judge, uint32_t gpu, const struct fact_column *column,
+                               const char *state)
+{
+    const struct fleet *fleet = &judge->fleet;
+    if (fleet->gpus[gpu].group == GROUP_NONE)
+        return;
+    const struct usual *usual =
+        fleet_usual(fleet, &fleet->groups[fleet->gpus[gpu].group], SET_HEALTH, column);
+    const struct fact other = fleet_fact(fleet, column, usual->code);
+    if (other.kind == FACT_TEXT && strcmp(other.text, "completed") == 0)
+        findings_add_rule(judge, gpu, "health.fabric_state",
+                          usual_is_clear(usual) ? EVIDENCE_MINORITY : EVIDENCE_NO_MAJORITY,
+                          KIND_FAILING, NAN,
+                          str_format("registration with the NVLink fabric: %s; completed on %u "
+                                     "of %u of its model",
+                                     state, usual->votes, usual->known));
+}
+
+static void check_fabric(struct judge *judge)
+{
+    static const struct {
+        const char *state;
+        enum inventory_kind kind;
+        const char *words;
+    } wrong[] = {
+        {"failed", KIND_FAILING, "the registration with the NVLink fabric failed"},
+        {"degraded", KIND_DEGRADED, "the NVLink fabric gives this GPU less bandwidth"},
+    };
+    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "fabric_state");
+    for (size_t i = 0; i < judge->fleet.count && column; i++) {
+        uint32_t gpu = judge->fleet.order[i];
+        const char *state = fleet_fact_text(&judge->fleet, column, gpu);
+        if (!state || strcmp(state, "completed") == 0)
+            continue;
+        size_t k = 0;
+        while (k < COUNT_OF(wrong) && strcmp(wrong[k].state, state) != 0)
+            k++;
+        if (k < COUNT_OF(wrong))
+            findings_add_rule(judge, gpu, "health.fabric_state", EVIDENCE_FAULT, wrong[k].kind, NAN,
+                              str_copy(wrong[k].words));
+        else
+            check_unregistered(judge, gpu, column, state);
+    }
+}
+
+/* The number of the worst event: accusations first, then the most severe kind, then the first. */
+static size_t worst_xid(const unsigned *numbers, size_t count)
+{
+    size_t worst = 0;
+    for (size_t i = 1; i < count; i++) {
+        const struct xid *a = xid_find(numbers[worst]), *b = xid_find(numbers[i]);
+        if (a->accuses != b->accuses ? b->accuses : b->kind < a->kind)
+            worst = i;
+    }
+    return worst;
+}
+
+static void check_xids(struct judge *judge)
+{
+    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "xid");
+    for (size_t i = 0; i < judge->fleet.count && column; i++) {
+        uint32_t gpu = judge->fleet.order[i];
+        unsigned numbers[XID_LIST_MAX];
+        size_t count = xid_parse_list(fleet_fact_text(&judge->fleet, column, gpu), numbers);
+        if (!count)
+            continue;
+        size_t worst = worst_xid(numbers, count);
+        const struct xid *xid = xid_find(numbers[worst]);
+        struct strbuf text = {0};
+        strbuf_printf(&text, "Xid %u during the survey: %s", numbers[worst], xid->meaning);
+        const char *before = "; also Xid ";
+        for (size_t k = 0; k < count; k++) {
+            if (k == worst)
+                continue;
+            strbuf_printf(&text, "%s%u", before, numbers[k]);
+            before = ", ";
+        }
+        findings_add_rule(judge, gpu, "health.xid", xid->accuses ? EVIDENCE_FAULT : EVIDENCE_HINT,
+                          xid->kind, numbers[worst], text.data);
+    }
+}
+
+static void check_inforom(struct judge *judge)
+{
+    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "inforom_valid");
+    for (size_t i = 0; i < judge->fleet.count && column; i++) {
+        uint32_t gpu = judge->fleet.order[i];
+        if (fleet_fact_number(&judge->fleet, column, gpu) == 0)
+            findings_add_rule(judge, gpu, "health.inforom_valid", EVIDENCE_FAULT, KIND_FAILING, NAN,
+                              str_copy("the InfoROM is corrupt"));
+    }
+}
+
+static void check_throttle(struct judge *judge)
+{
+    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "throttle");
+    for (size_t i = 0; i < judge->fleet.count && column; i++) {
+        uint32_t gpu = judge->fleet.order[i];
+        const char *list = fleet_fact_text(&judge->fleet, column, gpu);
+        const struct throttle_reason *reason = throttle_reasons;
+        while (reason->name && !(reason->wrong && throttle_reason_in(list, reason->name)))
+            reason++;
+        if (reason->name)
+            findings_add_rule(judge, gpu, "health.throttle", EVIDENCE_FAULT, reason->kind, NAN,
+                              str_copy(reason->words));
+    }
+}
+
+/* A link that is slower under load than GPU and slot allow. */
+static void check_link(struct judge *judge, const char *key, const char *max_key, const char *words)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, key);
+    const struct fact_column *limits = fleet_facts(fleet, SET_HARDWARE, max_key);
+    const struct fact_column *loaded = fleet_facts(fleet, SET_CONFIG, "pcie_under_load");
+    char metric[64];
+    snprintf(metric, sizeof metric, "config.%s", key);
+    for (size_t i = 0; i < fleet->count; i++) {
+        uint32_t gpu = fleet->order[i];
+        double value = fleet_fact_number(fleet, column, gpu);
+        double limit = fleet_fact_number(fleet, limits, gpu);
+        bool idle = fleet_fact_number(fleet, loaded, gpu) == 0; /* idle links are slow */
+        if (!(value < limit) || !(value > 0) || idle)
+            continue;
+        struct finding finding = finding_new(judge, gpu, metric, BASIS_RULE, EVIDENCE_FAULT);
+        finding_compare(&finding, value, limit);
+        findings_add(judge, finding,
+                     str_format("PCIe link runs %s%.0f of %s%.0f", words, value, words, limit));
+    }
+}
+
+/* A mode that changes with the next reset: the change was requested and is not in effect yet. */
+static void check_pending(struct judge *judge, const char *key, const char *pending_key)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct fact_column *now = fleet_facts(fleet, SET_CONFIG, key);
+    const struct fact_column *pending = fleet_facts(fleet, SET_CONFIG, pending_key);
+    char metric[64];
+    snprintf(metric, sizeof metric, "config.%s", pending_key);
+    for (size_t i = 0; i < fleet->count && now && pending; i++) {
+        uint32_t gpu = fleet->order[i];
+        if (fleet_known(fleet, now->codes[gpu]) && fleet_known(fleet, pending->codes[gpu]) &&
+            now->codes[gpu] != pending->codes[gpu])
+            findings_add_rule(judge, gpu, metric, EVIDENCE_HINT, KIND_MISCONFIGURED, NAN,
+                              str_copy("the mode changes with the next reset"));
+    }
+}
+
+void stage_rules(struct judge *judge)
+{
+    for (size_t i = 0; i < COUNT_OF(health_rules); i++)
+        health_rule_apply(judge, &health_rules[i]);
+    check_inforom(judge);
+    check_nvlinks(judge);
+    check_fabric(judge);
+    check_xids(judge);
+    check_throttle(judge);
+    check_link(judge, "pcie_gen", "pcie_gen_max", "generation ");
+    check_link(judge, "pcie_width", "pcie_width_max", "x");
+    check_pending(judge, "ecc", "ecc_pending");
+    check_pending(judge, "mig", "mig_pending");
+}
+
+#define MEMORY " of the memory that was tested"
+#define WRONG_IN(unit, words)                                                                      \
+    {                                                                                              \
+        "compute.wrong_in." unit, "compute.wrong_sm", EVIDENCE_FAULT, KIND_FAILING,                \
+            "checks of the " words " with a wrong result: ", "most on SM ", "", ""                 \
+    }
+
+/* A count of a self-test that is reported if it is not 0, and where the first or worst one lies.
+ * The tests compare a GPU only with what must come out. */
+static const struct self_check {
+    const char *metric, *place_metric;
+    enum evidence evidence;
+    enum inventory_kind kind;
+    const char *words, *place_words, *place_unit, *place_of;
+} self_checks[] = {
+    {"main.whole.errors", "main.whole.first_error", EVIDENCE_FAULT, KIND_FAILING,
+     "words of memory that read back wrong, over all patterns: ", "the first at ", "B", MEMORY},
+    {"main.whole.ecc_uncorrected", NULL, EVIDENCE_FAULT, KIND_FAILING,
+     "uncorrectable ECC errors while all memory was written and read: ", NULL, NULL, NULL},
+    /* Healthy GPUs have a few. A storm of them is accused by the counters of the survey. */
+    {"main.whole.ecc_corrected", NULL, EVIDENCE_HINT, KIND_DEGRADED,
+     "corrected ECC errors while all memory was written and read: ", NULL, NULL, NULL},
+    /* Not known well enough to accuse: no GPU with a weak region was met. */
+    {"main.whole.slow_regions", "main.whole.slowest_region", EVIDENCE_HINT, KIND_DEGRADED,
+     "regions of memory that are slower than the others in every pass of writing, or of reading: ",
+     "the slowest at ", "B", MEMORY},
+    {"main.whole.late_regions", "main.whole.latency_worst_region", EVIDENCE_HINT, KIND_DEGRADED,
+     "regions of memory with a higher latency than the others, again when repeated: ",
+     "the highest at ", "B", MEMORY},
+    WRONG_IN("int", "integer units"),
+    WRONG_IN("fp32", "FP32 units"),
+    WRONG_IN("fp64", "FP64 units"),
+    WRONG_IN("mma_f16", "tensor units (FP16)"),
+    WRONG_IN("mma_bf16", "tensor units (BF16)"),
+    WRONG_IN("mma_fp8", "tensor units (FP8)"),
+    WRONG_IN("wgmma_f16", "tensor units (FP16, wgmma)"),
+    WRONG_IN("wgmma_bf16", "tensor units (BF16, wgmma)"),
+    WRONG_IN("wgmma_fp8", "tensor units (FP8, wgmma)"),
+    WRONG_IN("shared", "shared memory"),
+    WRONG_IN("registers", "registers"),
+    WRONG_IN("atomics", "atomics"),
+};
+
+void stage_self_checks(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    for (size_t i = 0; i < fleet->count; i++)
+        for (size_t k = 0; k < COUNT_OF(self_checks); k++) {
+            const struct self_check *check = &self_checks[k];
+            uint32_t gpu = fleet->order[i];
+            double value = fleet_value(fleet, check->metric, gpu, false);
+            double place = fleet_value(fleet, check->place_metric, gpu, false);
+            if (!(value > 0))
+                continue;
+            struct strbuf text = {0};
+            strbuf_printf(&text, "%s%.0f", check->words, value);
+            if (isfinite(place)) {
+                strbuf_printf(&text, ", %s", check->place_words);
+                fact_text_put_number(&text, place, check->place_unit);
+                strbuf_puts(&text, check->place_of);
+            }
+            findings_add_rule(judge, gpu, check->metric, check->evidence, check->kind, value,
+                              text.data);
+        }
+}

@@ -1,0 +1,64 @@
+/* The stages of the judge, in the order in which they run (judge.c). Each appends findings. */
+#ifndef GPUMEMTOPO_JUDGE_EVIDENCE_STAGES_H
+#define GPUMEMTOPO_JUDGE_EVIDENCE_STAGES_H
+
+#include "judge/conditions.h"
+#include "judge/state.h"
+
+struct inventory_lookup;
+
+/* Run by judge_compare. */
+void stage_settings(struct judge *judge);      /* settings.c */
+void stage_rules(struct judge *judge);         /* rules.c */
+void stage_self_checks(struct judge *judge);   /* rules.c */
+void stage_counters(struct judge *judge);      /* counters.c */
+void stage_heat(struct judge *judge);          /* heat.c */
+void stage_tries(struct judge *judge);         /* tries.c */
+void stage_scores(struct judge *judge);        /* scores.c */
+void stage_few_peers(struct judge *judge);     /* few_peers.c */
+void stage_groups(struct judge *judge);        /* divided.c */
+void stage_weak_nodes(struct judge *judge);    /* weak_nodes.c */
+void stage_steadiness(struct judge *judge);    /* steadiness.c */
+void stage_references(struct judge *judge);    /* specification.c */
+void stage_drift(struct judge *judge);         /* drift.c */
+void stage_counter_drift(struct judge *judge); /* counters.c */
+void stage_dies(struct judge *judge);          /* dies.c */
+void stage_sm_rates(struct judge *judge);      /* dies.c */
+void stage_world(struct judge *judge);         /* world_scores.c */
+void stage_clocks(struct judge *judge);        /* clocks.c */
+void stage_claims(struct judge *judge);        /* claims.c */
+void stage_load(struct judge *judge);          /* load.c */
+void stage_links(struct judge *judge);         /* links.c */
+void stage_host_shares(struct judge *judge);   /* host_shares.c */
+void stage_causes(struct judge *judge);        /* causes.c */
+
+/* Run by judge_finish: the second values are there. Some add entries to the inventory's nodes. */
+void stage_second_values(struct judge *judge, struct inventory *inventory); /* confirmations.c */
+void stage_duplicates(struct judge *judge, struct inventory *inventory);    /* places.c */
+void stage_places(struct judge *judge, struct inventory *inventory);        /* places.c */
+void stage_moved_gpus(struct judge *judge, struct inventory *inventory);    /* dies.c */
+void stage_blind_spots(struct judge *judge, struct inventory *inventory);   /* blind_spots.c */
+void stage_confirmations(struct judge *judge, struct inventory *inventory); /* confirmations.c */
+
+/* What stages use of each other. */
+
+/* clocks.c found a condition that lowers the SM clock. */
+#define CLOCK_IS_LOWERED                                                                           \
+    (EVIDENCE_SET(HELD) | EVIDENCE_SET(HELD_A_LITTLE) | EVIDENCE_SET(THROTTLED) |                  \
+     EVIDENCE_SET(THROTTLED_A_LITTLE))
+
+/* drift.c: when the baseline was made; where each GPU is in it (NULL: it is new). The list is freed
+ * by the caller, the look-up destroyed. */
+const char *judge_baseline_stamp(const struct judge *judge);
+const struct inventory_gpu **judge_find_in_baseline(const struct judge *judge,
+                                                    struct inventory_lookup **out_lookup);
+
+/* scores.c: a finding of basis `fleet` from the GPU's score, for the caller to append. */
+struct finding judge_score_finding(struct judge *judge, uint32_t gpu, size_t metric,
+                                   enum evidence evidence);
+
+/* load.c: how the load of a GPU began; of a GPU that is accused, or has a finding about its load,
+ * also the curve. */
+void judge_load_list(const struct judge *judge, uint32_t gpu, struct facts *out_load);
+
+#endif

@@ -1,0 +1,220 @@
+/* The stages and the table of verdicts are those of docs/JUDGE.md; and what the table says of the
+ * evidence that findings can have. test_verdict print: prints the tables of the document. */
+#include "../check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "judge/state.h"
+#include "judge/verdict.h"
+
+static void put_evidence(struct strbuf *out, evidence_set set)
+{
+    const char *before = "";
+    for (int kind = 0; kind < EVIDENCE_COUNT; kind++) {
+        if (!(set >> kind & 1))
+            continue;
+        strbuf_printf(out, "%s`%s`", before, evidence_kinds[kind].name);
+        before = ", ";
+    }
+}
+
+static void put_context(struct strbuf *out, unsigned with, unsigned without)
+{
+    static const char *const names[] = {"other_basis", "unmeasured", "tried_twice", "busy"};
+    const char *before = "";
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (!((with | without) >> i & 1))
+            continue;
+        strbuf_printf(out, "%s%s`%s`", before, without >> i & 1 ? "not " : "", names[i]);
+        before = ", ";
+    }
+}
+
+static char *stages_text(void)
+{
+    struct strbuf text = {0};
+    for (size_t i = 0; i < judge_stage_count; i++) {
+        const struct judge_stage *stage = &judge_stages[i];
+        assert_true(!stage->compare != !stage->conclude);
+        if (stage->conclude && !judge_stages[i - 1].conclude)
+            strbuf_puts(&text, "| | *the second measurements are there* |\n");
+        strbuf_printf(&text, "| `%s` | %s |\n", stage->name, stage->what);
+    }
+    return text.data;
+}
+
+static char *rows_text(void)
+{
+    struct strbuf text = {0};
+    for (size_t i = 0; i < verdict_row_count; i++) {
+        const struct verdict_row *row = &verdict_rows[i];
+        strbuf_puts(&text, "| ");
+        if (row->any)
+            put_evidence(&text, row->any);
+        else
+            strbuf_puts(&text, "any");
+        strbuf_puts(&text, " | ");
+        put_evidence(&text, row->none);
+        strbuf_puts(&text, row->none ? " | " : "| ");
+        put_context(&text, row->context, row->but_not);
+        strbuf_printf(&text, "%s| %s |\n", row->context ? " " : "", verdict_name(row->verdict));
+    }
+    return text.data;
+}
+
+static char *kinds_text(void)
+{
+    struct strbuf text = {0};
+    for (int kind = 0; kind < EVIDENCE_COUNT; kind++)
+        strbuf_printf(&text, "| `%s` | %s |\n", evidence_kinds[kind].name,
+                      evidence_kinds[kind].meaning);
+    return text.data;
+}
+
+static char *(*const tables[])(void) = {stages_text, rows_text, kinds_text};
+
+/* Each table stands in the document as a whole, in this order. */
+static void document(void **state)
+{
+    (void)state;
+    FILE *file = fopen(DOCUMENT, "r");
+    struct strbuf text = {0};
+    char part[4096];
+    assert_non_null(file);
+    for (size_t n; (n = fread(part, 1, sizeof part, file));)
+        strbuf_append(&text, part, n);
+    fclose(file);
+    const char *at = text.data;
+    for (size_t i = 0; i < COUNT_OF(tables); i++) {
+        char *table = tables[i](), *wanted = str_format("| --- |\n%s\n", table);
+        at = strstr(at, wanted);
+        if (!at)
+            fail_msg("docs/JUDGE.md does not have this table:\n%s", table);
+        free(wanted);
+        free(table);
+    }
+    strbuf_fini(&text);
+}
+
+#define EVIDENCE(kind) EVIDENCE_SET(kind)
+
+/* The evidence of an issue as its stages add it, and what it means by itself. */
+static void by_evidence(void **state)
+{
+    (void)state;
+    static const struct {
+        evidence_set evidence;
+        enum verdict verdict;
+    } cases[] = {
+        {EVIDENCE(FAULT), VERDICT_ACCUSED},
+        {EVIDENCE(HINT), VERDICT_WATCHED},
+        {EVIDENCE(MINORITY), VERDICT_ACCUSED},
+        {EVIDENCE(NO_MAJORITY), VERDICT_WATCHED},
+        {EVIDENCE(CHANGE), VERDICT_WATCHED},
+        {EVIDENCE(NO_ANSWER), VERDICT_ACCUSED},
+        {EVIDENCE(WORKER), VERDICT_WATCHED},
+        {EVIDENCE(BEYOND), VERDICT_ACCUSED},
+        {EVIDENCE(WITHIN), VERDICT_WATCHED},
+        {EVIDENCE(JOINING), VERDICT_ACCUSED},
+        {EVIDENCE(FEW_PEERS), VERDICT_WATCHED},
+        {EVIDENCE(UNSTEADY), VERDICT_ACCUSED},
+        {EVIDENCE(CONSEQUENCE), VERDICT_ACCUSED},
+        {EVIDENCE(GROUP), VERDICT_WATCHED},
+        {EVIDENCE(WEAK_NODE), VERDICT_ACCUSED},
+        {EVIDENCE(GPUS_MISSING), VERDICT_ACCUSED},
+        {EVIDENCE(FEWER_GPUS), VERDICT_WATCHED},
+        {EVIDENCE(REMARK), VERDICT_WATCHED},
+        /* A divided model accuses nobody, unless a condition lowers the clock. */
+        {EVIDENCE(BEYOND) | EVIDENCE(GROUP), VERDICT_WATCHED},
+        {EVIDENCE(BEYOND) | EVIDENCE(GROUP) | EVIDENCE(HELD), VERDICT_ACCUSED},
+        {EVIDENCE(WITHIN) | EVIDENCE(THROTTLED), VERDICT_ACCUSED},
+        {EVIDENCE(WITHIN) | EVIDENCE(THROTTLED_A_LITTLE), VERDICT_WATCHED},
+        /* A node is accused together. */
+        {EVIDENCE(WITHIN) | EVIDENCE(WEAK_NODE) | EVIDENCE(SHARED), VERDICT_ACCUSED},
+        {EVIDENCE(WITHIN) | EVIDENCE(WEAK_NODE) | EVIDENCE(NODE_IS_FINE), VERDICT_WATCHED},
+        /* A second opinion. */
+        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(SEEN_AGAIN), VERDICT_ACCUSED},
+        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(NOT_SEEN_AGAIN), VERDICT_WATCHED},
+        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(NOT_REPEATED), VERDICT_WATCHED},
+        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(CONFIRMED), VERDICT_ACCUSED},
+        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(NOT_CONFIRMED), VERDICT_WATCHED},
+        {EVIDENCE(JOINING) | EVIDENCE(CONFIRMED), VERDICT_ACCUSED},
+        {EVIDENCE(JOINING) | EVIDENCE(CONFIRMED) | EVIDENCE(ALONE), VERDICT_WATCHED},
+        {EVIDENCE(FAULT) | EVIDENCE(DUPLICATE), VERDICT_IGNORED},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct issue issue = {.evidence = cases[i].evidence};
+        if (verdict_by_evidence(&issue) != cases[i].verdict)
+            fail_msg("case %zu: %s, expected %s", i, verdict_name(verdict_by_evidence(&issue)),
+                     verdict_name(cases[i].verdict));
+    }
+}
+
+/* The state of a GPU changes what the evidence means. */
+static void in_context(void **state)
+{
+    (void)state;
+    static const struct {
+        evidence_set evidence;
+        enum basis basis;
+        enum inventory_kind kind;
+        enum gpu_status status, first_status;
+        bool busy, drift_only;
+        enum verdict verdict;
+    } cases[] = {
+        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_OK, false, false, VERDICT_ACCUSED},
+        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_OK, true, false, VERDICT_WATCHED},
+        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_OK, false, true, VERDICT_IGNORED},
+        {EVIDENCE(FAULT), BASIS_BASELINE, KIND_FAILING, GPU_OK, GPU_OK, false, true,
+         VERDICT_ACCUSED},
+        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_CRASHED, GPU_OK, false, false,
+         VERDICT_IGNORED},
+        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_CRASHED, GPU_FAILED, false, false,
+         VERDICT_ACCUSED},
+        {EVIDENCE(FAULT), BASIS_RULE, KIND_DEGRADED, GPU_CRASHED, GPU_FAILED, false, false,
+         VERDICT_IGNORED},
+        {EVIDENCE(HINT), BASIS_RULE, KIND_FAILING, GPU_CRASHED, GPU_FAILED, false, false,
+         VERDICT_IGNORED},
+        {EVIDENCE(MINORITY), BASIS_FLEET, KIND_FAILING, GPU_CRASHED, GPU_FAILED, false, false,
+         VERDICT_IGNORED},
+        {EVIDENCE(NO_ANSWER), BASIS_RULE, KIND_FAILING, GPU_CRASHED, GPU_CRASHED, false, false,
+         VERDICT_ACCUSED},
+        {EVIDENCE(WORKER), BASIS_RULE, KIND_FAILING, GPU_FAILED, GPU_FAILED, false, false,
+         VERDICT_WATCHED},
+        {EVIDENCE(WORKER), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_FAILED, false, false,
+         VERDICT_WATCHED},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fleet_gpu gpu = {.status = cases[i].status,
+                                .first_status = cases[i].first_status,
+                                .measured = cases[i].status == GPU_OK,
+                                .busy = cases[i].busy};
+        const struct finding finding = {.kind = cases[i].kind};
+        const struct issue issue = {.evidence = cases[i].evidence, .basis = cases[i].basis};
+        const struct judge judge = {.basis.drift_only = cases[i].drift_only,
+                                    .fleet.gpus = &gpu,
+                                    .findings.items = &finding};
+        if (verdict_of(&judge, &issue) != cases[i].verdict)
+            fail_msg("case %zu: %s, expected %s", i, verdict_name(verdict_of(&judge, &issue)),
+                     verdict_name(cases[i].verdict));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; i < COUNT_OF(tables) && argc > 1 && strcmp(argv[1], "print") == 0; i++) {
+        char *table = tables[i]();
+        puts(table);
+        free(table);
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(document),
+        cmocka_unit_test(by_evidence),
+        cmocka_unit_test(in_context),
+    };
+    return argc > 1 ? 0 : cmocka_run_group_tests(tests, NULL, NULL);
+}
