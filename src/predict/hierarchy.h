@@ -2,10 +2,9 @@
 #ifndef GPUMEMTOPO_PREDICT_HIERARCHY_H
 #define GPUMEMTOPO_PREDICT_HIERARCHY_H
 
-#include "predict/curves.h"
 #include "predict/l2.h"
-#include "predict/merge.h"
 #include "predict/model.h"
+#include "predict/reuse.h"
 #include "predict/warp.h"
 
 /* Notes of requests; their number is that of a line of L1, their cache an L1, their operation that

@@ -1,11 +1,149 @@
 /* Runs all SMs in step: one access of each scheduler of each SM per tick, served before the next.
- */
+ * L2 may be served step by step too: partitions, banks, ports and miss registers, as section 4.4.2
+ * of [K] has it. */
 #include "predict/in_step.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "predict/l2_steps.h"
+#include "predict/hierarchy.h"
+
+struct l2_steps;
+
+/* A line of L2 that an access waits for. */
+struct waiting {
+    struct cache_request part;
+    uint32_t warp; /* the lowest goes first */
+    enum hierarchy_level *level;
+};
+
+struct l2_steps {
+    struct hierarchy *hierarchy;
+    uint32_t partitions;
+    struct parallel *parallel; /* of each partition */
+    struct waiting *waiting;
+    struct parallel_access *accesses; /* of one partition */
+    size_t count, waiting_room, access_room;
+    uint64_t steps;
+};
+
+/* access->issue is the index of what waits. A store fetches nothing, so it counts as a hit. */
+static bool partition_look_up(void *context, const struct parallel_access *access, bool bring)
+{
+    struct l2_steps *steps = context;
+    struct waiting *waiting = &steps->waiting[access->issue];
+    bool here = waiting->part.note & HIERARCHY_STORES ||
+                hierarchy_l2_holds(steps->hierarchy, &waiting->part);
+    if (!here && !bring)
+        return false;
+    if (hierarchy_l2_part(steps->hierarchy, &waiting->part))
+        *waiting->level = HIERARCHY_MAIN;
+    return here;
+}
+
+/* The partitions and banks are those of the hierarchy's configuration. NULL: out of memory. */
+static struct l2_steps *l2_steps_create(struct hierarchy *h)
+{
+    struct l2_steps *steps = mem_array(1, sizeof *steps);
+    if (!steps)
+        return NULL;
+    steps->hierarchy = h;
+    steps->partitions = h->config->l2_partitions;
+    steps->parallel = mem_array(steps->partitions, sizeof *steps->parallel);
+    if (!steps->parallel) {
+        free(steps);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < steps->partitions; i++) {
+        steps->parallel[i].config = h->config->l2_parallel;
+        steps->parallel[i].lookup = partition_look_up;
+        steps->parallel[i].cache = steps;
+    }
+    return steps;
+}
+
+static void l2_steps_destroy(struct l2_steps *steps)
+{
+    if (!steps)
+        return;
+    free(steps->parallel);
+    free(steps->waiting);
+    free(steps->accesses);
+    free(steps);
+}
+
+/* Sends a line of an SM through L1; what goes on to L2 waits there for l2_steps_serve. `warp` is
+ * the priority, the lowest goes first. *level is raised to where the line comes from, now or then.
+ */
+static void l2_steps_add(struct l2_steps *steps, struct cache_request *request, uint32_t warp,
+                         enum hierarchy_level *level)
+{
+    struct cache_request parts[CACHE_SECTORS_MAX];
+    size_t count = hierarchy_begin_one(steps->hierarchy, request, parts);
+    if (request->missing && *level == HIERARCHY_L1)
+        *level = HIERARCHY_L2;
+    struct waiting *grown = steps->waiting;
+    if (steps->count + count > steps->waiting_room)
+        grown = mem_grow(steps->waiting, &steps->waiting_room, steps->count + count, sizeof *grown);
+    if (!grown) {
+        steps->hierarchy->no_memory = true;
+        return;
+    }
+    steps->waiting = grown;
+    for (size_t i = 0; i < count; i++)
+        steps->waiting[steps->count++] = (struct waiting){parts[i], warp, level};
+}
+
+/* What waits for one partition. */
+static size_t collect(struct l2_steps *steps, uint32_t partition)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < steps->count; i++) {
+        const struct cache_request *part = &steps->waiting[i].part;
+        if (part->number % steps->partitions != partition)
+            continue;
+        uint64_t inside = part->number / steps->partitions;
+        steps->accesses[count++] = (struct parallel_access){
+            .line = part->number,
+            .warp = steps->waiting[i].warp,
+            .issue = (uint32_t)i,
+            .bank = (uint32_t)(inside % steps->hierarchy->config->l2_parallel.banks)};
+    }
+    return count;
+}
+
+/* Serves all that waits. */
+static void l2_steps_serve(struct l2_steps *steps)
+{
+    uint64_t longest = 0;
+    if (steps->count > steps->access_room) {
+        struct parallel_access *grown =
+            mem_grow(steps->accesses, &steps->access_room, steps->count, sizeof *grown);
+        steps->hierarchy->no_memory |= !grown;
+        if (!grown)
+            return;
+        steps->accesses = grown;
+    }
+    for (uint32_t i = 0; i < steps->partitions && steps->count; i++) {
+        uint64_t before = steps->parallel[i].counts.steps;
+        parallel_serve(&steps->parallel[i], steps->accesses, collect(steps, i));
+        uint64_t taken = steps->parallel[i].counts.steps - before;
+        longest = taken > longest ? taken : longest;
+    }
+    steps->steps += longest;
+    steps->count = 0;
+}
+
+/* Adds steps, merges and failed reservations to the hierarchy's counts. */
+static void l2_steps_finish(const struct l2_steps *steps)
+{
+    struct model_counts *counts = &steps->hierarchy->counts;
+    counts->l2_steps = steps->steps;
+    for (uint32_t i = 0; i < steps->partitions; i++) {
+        counts->l2_merges += steps->parallel[i].counts.merges;
+        counts->l2_fails += steps->parallel[i].counts.fails;
+    }
+}
 
 /* What one scheduler issued in this tick. */
 struct issue {
@@ -79,7 +217,7 @@ static void serve_at_once(struct stepper *s, struct issue *issue)
 }
 
 /* For parallel_serve: an access is the number of its issue and of its line. */
-static bool look_up(void *stepper, const struct parallel_access *access, bool bring)
+static bool line_look_up(void *stepper, const struct parallel_access *access, bool bring)
 {
     struct stepper *s = stepper;
     struct issue *issue = &s->own[access->issue];
@@ -209,7 +347,7 @@ static int start(struct stepper *s, struct err *err)
         return err_no_memory(err);
     for (uint32_t i = 0; i < caches; i++) {
         s->parallel[i].config = s->model->config->parallel;
-        s->parallel[i].lookup = look_up;
+        s->parallel[i].lookup = line_look_up;
         s->parallel[i].cache = s;
     }
     return 0;

@@ -1,11 +1,117 @@
-/* Runs the predictions of a plan in threads: each takes the next one until none is left. */
+/* Runs the predictions of a plan in threads, with a progress line on a terminal: each thread takes
+ * the next one until none is left. */
 #include "predict/jobs.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/io.h"
 #include "base/mem.h"
-#include "predict/progress.h"
+#include "base/str.h"
+#include "markup/text.h"
+#include "predict/model.h"
+#include "predict/prediction.h"
+#include "predict/quantity.h"
+
+struct progress {
+    bool enabled, shown;
+    const struct prediction *prediction; /* the one that runs */
+    size_t number, total;                /* from 1 on */
+    size_t begun;                        /* predictions, also those that are not shown */
+    double started_s, last_s;
+};
+
+static const double every_s = 0.2;
+
+enum { COLUMNS_USUAL = 80 };
+
+static void put(const char *text)
+{
+    int rc = io_write_all(STDERR_FILENO, text, strlen(text));
+    (void)rc; /* a progress line that cannot be shown does not matter */
+}
+
+static unsigned terminal_columns(void)
+{
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known ? size.ws_col - 1u : COLUMNS_USUAL - 1u;
+}
+
+/* Enabled if stderr is a terminal and quiet is false. */
+static void progress_init(struct progress *progress, bool quiet, size_t total)
+{
+    *progress = (struct progress){.enabled = !quiet && isatty(STDERR_FILENO), .total = total};
+}
+
+/* What matters most stands first: a narrow terminal cuts the end. */
+static void progress_text(const struct progress *progress, struct model_state state,
+                          double elapsed_s, struct strbuf *out_text)
+{
+    const struct prediction *p = progress->prediction;
+    char text[QUANTITY_MAX], changed[WHAT_IF_TEXT_MAX];
+    strbuf_printf(out_text, "%zu of %zu: %s, %.0f %% of its blocks", progress->number,
+                  progress->total, p->kernel, 100 * state.share);
+    if (state.share > 0)
+        strbuf_printf(out_text, ", about %.0f s left",
+                      ceil(elapsed_s * (1 - state.share) / state.share));
+    if (elapsed_s > 0)
+        strbuf_printf(out_text, ", %s lines/s",
+                      quantity_short((double)state.lines / elapsed_s, "", text));
+    strbuf_printf(out_text, ", on %s", p->model);
+    if (p->what_if) {
+        what_if_text(p->what_if, changed);
+        strbuf_printf(out_text, " with %s", changed);
+    }
+}
+
+static void tell(void *context, struct model_state state)
+{
+    struct progress *progress = context;
+    struct strbuf text = {0}, line = {0};
+    double now_s = clock_monotonic_s();
+    if (now_s - progress->last_s < every_s)
+        return;
+    progress->last_s = now_s;
+    progress_text(progress, state, now_s - progress->started_s, &text);
+    strbuf_puts(&line, "\r");
+    text_put_clean(&line, text.data ? text.data : "", terminal_columns());
+    strbuf_puts(&line, "\x1b[K");
+    if (line.data && !line.failed)
+        put(line.data);
+    progress->shown = true;
+    strbuf_fini(&text);
+    strbuf_fini(&line);
+}
+
+/* The next prediction begins. Sets what the model is to tell. config NULL: it is not shown. */
+static void progress_begin(struct progress *progress, const struct prediction *prediction,
+                           struct model_config *config)
+{
+    progress->begun++;
+    if (!config)
+        return;
+    progress->prediction = prediction;
+    progress->number = progress->begun;
+    progress->started_s = clock_monotonic_s();
+    if (!progress->enabled)
+        return;
+    config->tell = tell;
+    config->tell_context = progress;
+}
+
+/* Removes the line. */
+static void progress_clear(struct progress *progress)
+{
+    if (progress->shown)
+        put("\r\x1b[K");
+    progress->shown = false;
+}
 
 struct jobs {
     struct plan *plan;

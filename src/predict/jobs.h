@@ -1,4 +1,4 @@
-/* Runs the predictions of a plan, several at the same time. */
+/* Runs the predictions of a plan. */
 #ifndef GPUMEMTOPO_PREDICT_JOBS_H
 #define GPUMEMTOPO_PREDICT_JOBS_H
 

@@ -1,4 +1,4 @@
-/* Kernels as programs: a table row says what a thread loads and stores, in which loops. */
+/* Kernels: what each thread loads and stores, as rows of a table. */
 #ifndef GPUMEMTOPO_PREDICT_KERNEL_H
 #define GPUMEMTOPO_PREDICT_KERNEL_H
 
@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "predict/access_source.h"
 #include "predict/warp.h"
 
 /* A thread runs BEFORE; for each t: HEAD, for each k: FIRST, for each k: SECOND, TAIL; then AFTER.

@@ -1,4 +1,5 @@
-/* Makes the configuration of the cache model from an inventory. */
+/* Makes the configuration of the cache model from an inventory, and refuses geometry that makes no
+ * sense. */
 #include "predict/machine.h"
 
 #include <errno.h>
@@ -7,9 +8,264 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "inventory/measure.h"
 #include "predict/carveout.h"
-#include "predict/machine_check.h"
-#include "predict/machine_words.h"
+
+/* Text figures of a model: l1_data.policy, l1_data.index, l2.policy, l2.index. */
+enum { MACHINE_WORDS = 4, MACHINE_WORD_TEXT_MAX = 80 };
+
+enum { SHIFT_MAX = 16 };
+
+/* The words of policies and indices: those of an inventory and of the seed. */
+struct word {
+    const char *name;
+    int value;
+    bool of_survey; /* a word of inventories, not for users */
+};
+static const struct word policies[] = {
+    {"lru", CACHE_LRU},   {"fifo", CACHE_FIFO},    {"random", CACHE_RANDOM}, {"lfu", CACHE_LFU},
+    {"tree", CACHE_TREE}, {"biased", CACHE_FERMI}, {"early", CACHE_EARLY},   {NULL, 0},
+};
+static const struct word indices[] = {
+    {"modulo", CACHE_MODULO},     {"hashed", CACHE_HASHED},        {"xor", CACHE_XOR},
+    {"prime", CACHE_PRIME},       {"smod", CACHE_SHIFTED},         {"bit", CACHE_MODULO, true},
+    {"bits", CACHE_MODULO, true}, {"one_set", CACHE_MODULO, true}, {NULL, 0},
+};
+
+/* Text fields: which word a cache's policy or index is. */
+static const struct {
+    const char *key;
+    const struct word *words;
+    const char *assumed;
+    bool of_l1;
+} word_rows[MACHINE_WORDS] = {
+    {"l1_data.policy", policies, "lru", true},
+    {"l1_data.index", indices, "hashed", true},
+    {"l2.policy", policies, "lru", false},
+    {"l2.index", indices, "hashed", false},
+};
+
+static const char *machine_word_key(size_t row)
+{
+    return word_rows[row].key;
+}
+
+/* The survey may add numbers: modulo_65536, bits_7_to_12. */
+static const struct word *find_word(const struct word *words, const char *name)
+{
+    for (const struct word *word = words; name && word->name; word++) {
+        size_t length = strlen(word->name);
+        if (strncmp(name, word->name, length) == 0 && (!name[length] || name[length] == '_'))
+            return word;
+    }
+    return NULL;
+}
+
+/* The seed's SMODn: "smod" (n = 1), "smod2", "smod3". False: another word. */
+static bool read_shift(const struct word *words, const char *name, uint64_t *out_shift)
+{
+    *out_shift = 1;
+    if (words != indices || !name || strncmp(name, "smod", 4) != 0)
+        return false;
+    return !name[4] ||
+           (str_parse_u64(name + 4, out_shift) == 0 && *out_shift >= 1 && *out_shift <= SHIFT_MAX);
+}
+
+static int unknown_word(const char *key, const char *name, const struct word *words,
+                        struct err *err)
+{
+    char list[120] = "";
+    for (const struct word *word = words; word->name; word++) {
+        size_t length = strlen(list);
+        if (!word->of_survey)
+            snprintf(list + length, sizeof list - length, "%s%s", length ? ", " : "", word->name);
+    }
+    return err_set(err, -EINVAL, "%s is one of %s%s, not \"%.40s\"", key, list,
+                   words == indices ? " (or smod2 to smod16: shifted by more bits)" : "", name);
+}
+
+/* Sets the policy or index in the configuration. changed: the user's word, or NULL; otherwise the
+ * measured one counts (NULL: none). out_assumed: what was assumed instead of a word that is not
+ * known; "" if none. -EINVAL: the user's word is unknown. */
+static int machine_word_read(size_t row, const struct measure *measure, const char *changed,
+                             struct model_config *config, char out_assumed[MACHINE_WORD_TEXT_MAX],
+                             struct err *err)
+{
+    const char *key = word_rows[row].key;
+    const char *measured =
+        measure && measure->kind == MEASURE_WORDS && measure->word_count ? measure->words[0] : NULL;
+    const char *name = changed ? changed : measured;
+    const struct word *words = word_rows[row].words;
+    uint64_t shift;
+    bool shifted = read_shift(words, name, &shift);
+    const struct word *word = find_word(words, shifted ? "smod" : name);
+    struct cache_geometry *cache = word_rows[row].of_l1 ? &config->l1 : &config->l2;
+    out_assumed[0] = 0;
+    if (!word && changed)
+        return unknown_word(key, name, words, err);
+    if (!word) {
+        snprintf(out_assumed, MACHINE_WORD_TEXT_MAX, name ? "%s (%.40s is not modelled)" : "%s",
+                 word_rows[row].assumed, name);
+        word = find_word(words, word_rows[row].assumed);
+    }
+    if (words == policies)
+        cache->policy = (enum cache_policy)word->value;
+    else
+        cache->index = (enum cache_index)word->value;
+    if (words == indices)
+        cache->index_shift = (uint32_t)shift;
+    return 0;
+}
+
+typedef unsigned long long number;
+
+/* One cache, and which of its figures are the user's. */
+struct level {
+    const char *name;
+    const struct cache_geometry *cache;
+    bool size, ways;
+};
+
+static bool is_given(const struct what_if *what_if, const char *name, const char *figure)
+{
+    char key[WHAT_IF_WORD_MAX];
+    snprintf(key, sizeof key, "%s.%s", name, figure);
+    return what_if_value(what_if, key) != NULL;
+}
+
+static int check_order(const struct level *l, struct err *err)
+{
+    const struct cache_geometry *c = l->cache;
+    if (c->fetch > c->line)
+        return err_set(err, -EINVAL,
+                       "%s.fetch (%llu B) is larger than %s.line (%llu B), but a miss brings at "
+                       "most its line; give both",
+                       l->name, (number)c->fetch, l->name, (number)c->line);
+    if (c->line > c->size)
+        return err_set(err, -EINVAL,
+                       "%s.line (%llu B) is larger than %s.size (%llu B), so that no line fits; "
+                       "give a larger size or a smaller line",
+                       l->name, (number)c->line, l->name, (number)c->size);
+    if (c->line / c->sector > CACHE_SECTORS_MAX)
+        return err_set(err, -EINVAL,
+                       "%s.line (%llu B) has more than %d sectors of %llu B, which are not "
+                       "modelled; give a smaller line, or a larger fetch of both caches",
+                       l->name, (number)c->line, CACHE_SECTORS_MAX, (number)c->sector);
+    return 0;
+}
+
+static int check_whole_lines(const struct level *l, struct err *err)
+{
+    const struct cache_geometry *c = l->cache;
+    uint64_t below = c->size / c->line * c->line;
+    if (!l->size || below == c->size)
+        return 0;
+    return err_set(err, -EINVAL,
+                   "%s.size is not a multiple of %s.line (%llu B); the nearest ones are %llu and "
+                   "%llu",
+                   l->name, l->name, (number)c->line, (number)below, (number)(below + c->line));
+}
+
+static int check_ways(const struct level *l, struct err *err)
+{
+    const struct cache_geometry *c = l->cache;
+    uint64_t lines = c->size / c->line, set = c->ways * c->line;
+    if (c->ways > lines)
+        return err_set(err, -EINVAL,
+                       "%s.ways: %llu ways need as many lines, but %s.size (%llu B) has only %llu; "
+                       "give a larger size or fewer ways (0: fully associative)",
+                       l->name, (number)c->ways, l->name, (number)c->size, (number)lines);
+    if (l->ways && set && !c->tags && lines % c->ways) {
+        uint64_t below = c->size / set * set;
+        return err_set(err, -EINVAL,
+                       "%s.ways: %llu ways do not divide the %llu lines of %s.size; give both, "
+                       "such as %s.ways=%llu+%s.size=%llu",
+                       l->name, (number)c->ways, (number)lines, l->name, l->name, (number)c->ways,
+                       l->name, (number)below);
+    }
+    if (c->policy == CACHE_TREE && (!c->ways || c->ways > CACHE_TREE_WAYS_MAX))
+        return err_set(err, -EINVAL,
+                       "%s.policy: a tree has 1 to %d ways, not %llu; give both, such as "
+                       "%s.policy=tree+%s.ways=16",
+                       l->name, CACHE_TREE_WAYS_MAX, (number)c->ways, l->name, l->name);
+    return 0;
+}
+
+/* More tags than data: l1_data.sets is for that alone; otherwise size, line and ways say it. */
+static int check_sets(const struct cache_geometry *l1, uint64_t sets, struct err *err)
+{
+    uint64_t tags = sets * l1->ways * l1->line;
+    if (!l1->ways)
+        return err_set(err, -EINVAL,
+                       "l1_data.sets: a fully associative cache has one set; give the ways, too, "
+                       "such as l1_data.sets=%llu+l1_data.ways=4",
+                       (number)sets);
+    if (tags < l1->size)
+        return err_set(err, -EINVAL,
+                       "l1_data.sets: %llu sets of %llu ways have tags for %llu B, less than "
+                       "l1_data.size (%llu B); give more sets or a smaller size",
+                       (number)sets, (number)l1->ways, (number)tags, (number)l1->size);
+    if (tags > l1->size && !l1->tags)
+        return err_set(err, -EINVAL,
+                       "l1_data.sets: more tags than data are modelled for up to %d ways, not %llu",
+                       CACHE_TAGS_WAYS_MAX, (number)l1->ways);
+    return 0;
+}
+
+static int check_level(const char *name, const struct cache_geometry *cache,
+                       const struct what_if *what_if, struct err *err)
+{
+    struct level level = {.name = name,
+                          .cache = cache,
+                          .size = is_given(what_if, name, "size"),
+                          .ways = is_given(what_if, name, "ways")};
+    int rc = check_order(&level, err);
+    rc = rc ? rc : check_whole_lines(&level, err);
+    return rc ? rc : check_ways(&level, err);
+}
+
+/* 0, or -EINVAL: which figure contradicts which other one, and what to give instead. What was
+ * measured need not be exact (a size may end within a line); what --what-if gives must be.
+ * sets: of L1, 0: unknown. what_if: NULL for the GPU as it is. */
+static int machine_check(const struct machine *machine, uint64_t sets,
+                         const struct what_if *what_if, struct err *err)
+{
+    const struct model_config *config = &machine->config;
+    int rc = check_level("l1_data", &config->l1, what_if, err);
+    rc = rc ? rc : check_level("l2", &config->l2, what_if, err);
+    if (!rc && is_given(what_if, "l1_data", "sets"))
+        rc = check_sets(&config->l1, sets, err);
+    return rc;
+}
+
+/* Gives shared memory `carveout` bytes of the storage that it shares with L1; L1 gets the rest. */
+static int machine_check_carveout(struct machine *machine, uint64_t carveout,
+                                  const struct what_if *what_if, struct err *err)
+{
+    struct cache_geometry *l1 = &machine->config.l1;
+    uint64_t shared = machine->config.limits.shared_bytes;
+    if (isnan(machine->shared_carveout))
+        return err_set(err, -EINVAL,
+                       "l1_data.carveout: L1 and shared memory do not share storage on this "
+                       "model, so there is nothing to divide; l1_data.size and "
+                       "shared_per_sm_bytes can be changed");
+    if (is_given(what_if, "l1_data", "size"))
+        return err_set(err, -EINVAL,
+                       "l1_data.carveout already decides l1_data.size; give one of them");
+    uint64_t storage = l1->size + (uint64_t)machine->shared_carveout;
+    uint64_t most = storage - l1->line;
+    if (shared && shared < most)
+        most = shared;
+    if (carveout > most)
+        return err_set(err, -EINVAL,
+                       "l1_data.carveout (%llu B) is more than the %llu B that shared memory can "
+                       "have of the %llu B that it shares with L1; give at most %llu",
+                       (number)carveout, (number)most, (number)storage, (number)most);
+    l1->size = (storage - carveout) / l1->line * l1->line;
+    machine->config.limits.shared_bytes = carveout ? carveout : 1; /* 0 would mean no limit */
+    machine->shared_carveout = NAN; /* the division is fixed: L1 does not shrink further */
+    return 0;
+}
 
 /* The numbers of a machine, as the inventory names them, and what is assumed of one that it does
  * not have. */

@@ -1,4 +1,4 @@
-/* A GPU model as an inventory describes it: geometry and figures for the model of its caches. */
+/* A GPU model of an inventory as the configuration of the cache model. */
 #ifndef GPUMEMTOPO_PREDICT_MACHINE_H
 #define GPUMEMTOPO_PREDICT_MACHINE_H
 

@@ -4,7 +4,6 @@
 
 #include "base/err.h"
 #include "cachesim/cache.h"
-#include "predict/block_map.h"
 #include "predict/kernel.h"
 #include "predict/parallel.h"
 #include "predict/sm.h"

@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "base/str.h"
 #include "predict/machine.h"
-#include "predict/prediction_formats.h"
+#include "predict/prediction_page.h"
 
 enum { PREDICT_JOBS_MAX = 1024, PREDICT_L2_PARTITIONS_MAX = 256 };
 

@@ -1,4 +1,4 @@
-/* What was predicted for one kernel on one GPU model, and how it is written. */
+/* One prediction: its shares and histograms. */
 #ifndef GPUMEMTOPO_PREDICT_PREDICTION_H
 #define GPUMEMTOPO_PREDICT_PREDICTION_H
 
@@ -40,5 +40,10 @@ struct prediction_distance {
 enum { PREDICTION_DISTANCES_MAX = MODEL_CURVE_MAX + 1 };
 size_t prediction_distances(const struct model_curve *curve,
                             struct prediction_distance out[PREDICTION_DISTANCES_MAX]);
+
+/* Append predictions as a table for people; as JSON or YAML. */
+void prediction_put_table(const struct prediction *predictions, size_t count, struct strbuf *out);
+void prediction_put_data(const struct prediction *predictions, size_t count, bool json,
+                         struct strbuf *out);
 
 #endif

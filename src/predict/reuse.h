@@ -1,9 +1,11 @@
-/* Reuse distances: how many different lines were used since the last use of the same line. */
+/* Reuse distances, and the hit ratios over the size of L1 and of L2 that follow from them. */
 #ifndef GPUMEMTOPO_PREDICT_REUSE_H
 #define GPUMEMTOPO_PREDICT_REUSE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "predict/model.h"
 
 /* Memory grows with the number of different lines, not with the number of accesses. One access
  * takes O(log n) for n different lines.
@@ -33,5 +35,17 @@ uint64_t reuse_hits(const struct reuse *reuse, uint64_t lines);
 
 uint64_t reuse_accesses(const struct reuse *reuse); /* of sectors */
 uint64_t reuse_lines(const struct reuse *reuse);    /* different ones that are not forgotten */
+
+struct curves;
+
+struct curves *curves_create(const struct model_config *config); /* NULL: out of memory */
+void curves_destroy(struct curves *curves);                      /* accepts NULL */
+
+/* A load or store of L1 number l1, and what L2 is asked for behind L1; lines of each. Loads are
+ * counted; stores only bring what they wrote, if L1 takes them. 0 or -ENOMEM. */
+int curves_l1(struct curves *curves, uint32_t l1, uint64_t line, uint32_t sectors, bool store);
+int curves_l2(struct curves *curves, uint64_t line, uint32_t sectors, bool store);
+
+void curves_finish(const struct curves *curves, struct model_counts *out_counts);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/rng.h"
 #include "predict/trace/access_code.h"
 #include "predict/trace/head.h"
-#include "predict/trace/lanes.h"
 
 static struct warp_access even(uint64_t base, int64_t step_x, uint32_t lanes_x, int64_t step_y,
                                uint32_t bytes, uint32_t mask)

@@ -9,8 +9,7 @@
 
 #include "base/rng.h"
 #include "predict/trace/convert.h"
-#include "predict/trace/nvbit_line.h"
-#include "predict/trace/opcode.h"
+#include "predict/trace/convert_nvbit.h"
 #include "predict/trace/trace_read.h"
 
 static char folder[] = "/dev/shm/test_convert_XXXXXX";

@@ -10,7 +10,7 @@
 
 #include "base/rng.h"
 #include "predict/model.h"
-#include "predict/trace/lanes.h"
+#include "predict/trace/access_code.h"
 #include "predict/trace/page.h"
 #include "predict/trace/trace_info.h"
 #include "predict/trace/trace_make.h"

@@ -1,4 +1,4 @@
-/* Pages of a trace file: fixed size, each with its own checksum. docs/TRACE.md has the layout. */
+/* Pages of a trace file, and a cache of those that are read. */
 #ifndef GPUMEMTOPO_PREDICT_TRACE_PAGE_H
 #define GPUMEMTOPO_PREDICT_TRACE_PAGE_H
 
@@ -41,5 +41,21 @@ uint64_t trace_page_u64(const uint8_t *bytes);
 uint32_t trace_page_u32(const uint8_t *bytes);
 void trace_page_put_u64(uint8_t *bytes, uint64_t value);
 void trace_page_put_u32(uint8_t *bytes, uint32_t value);
+
+struct trace_cache;
+
+/* So many bytes of pages are in memory, or, if that is more, 5/4 of the pages that somebody holds.
+ */
+enum { TRACE_CACHE_KEPT = 16 << 20 };
+
+/* Reads from a descriptor, which stays open. NULL: out of memory. The path is for messages. */
+struct trace_cache *trace_cache_create(int fd, const char *path, uint32_t page_bytes);
+void trace_cache_destroy(struct trace_cache *cache); /* accepts NULL */
+
+/* Holds a page until trace_cache_release. 0, -ENOMEM, -EIO, or -EINVAL: damaged or of another kind.
+ * Several threads may call these two. */
+int trace_cache_hold(struct trace_cache *cache, uint32_t number, enum trace_page_kind kind,
+                     const uint8_t **out_bytes, uint32_t *out_used, struct err *err);
+void trace_cache_release(struct trace_cache *cache, uint32_t number);
 
 #endif

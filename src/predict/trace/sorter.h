@@ -1,4 +1,4 @@
-/* Sorts accesses by block and warp, in bounded memory; those of one warp keep their order. */
+/* Sorts accesses by block and warp in bounded memory, with a temporary file. */
 #ifndef GPUMEMTOPO_PREDICT_TRACE_SORTER_H
 #define GPUMEMTOPO_PREDICT_TRACE_SORTER_H
 

@@ -1,7 +1,7 @@
 /* Prints and checks traces. */
 #include "predict/trace/trace_info.h"
 
-#include "predict/trace/lanes.h"
+#include "predict/trace/access_code.h"
 
 static void put_shape(struct strbuf *out, const char *key, const uint32_t shape[3])
 {

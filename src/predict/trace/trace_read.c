@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "predict/trace/page_cache.h"
+#include "predict/trace/page.h"
 #include "predict/trace/varint.h"
 
 struct trace_reader {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "predict/access_source.h"
+#include "predict/warp.h"
 
 /* A warp in flight, or a place for one. */
 struct place {

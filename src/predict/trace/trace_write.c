@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/new_file.h"
 #include "predict/trace/access_code.h"
-#include "predict/trace/lanes.h"
 #include "predict/trace/page.h"
 #include "predict/trace/varint.h"
 

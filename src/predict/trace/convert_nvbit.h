@@ -1,6 +1,6 @@
-/* Lines that NVBit's tool mem_trace prints. */
-#ifndef GPUMEMTOPO_PREDICT_TRACE_NVBIT_LINE_H
-#define GPUMEMTOPO_PREDICT_TRACE_NVBIT_LINE_H
+/* Lines and opcodes of what the tool mem_trace of NVBit prints. */
+#ifndef GPUMEMTOPO_PREDICT_TRACE_CONVERT_NVBIT_H
+#define GPUMEMTOPO_PREDICT_TRACE_CONVERT_NVBIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
