@@ -4,9 +4,9 @@
 
 #include "probes/probes.h"
 
-#include "probes/l2/l2_study.h"
-#include "probes/method/bandwidth.h"
-#include "probes/method/study.h"
+#include "probes/caches/l2_study.h"
+#include "probes/caches/study.h"
+#include "probes/streams/bandwidth.h"
 
 /* Memory for main.latency that L2 does not hold; all 0 before its first round. */
 struct cold_area {
@@ -29,9 +29,10 @@ struct probe_context {
     uint64_t fresh_bytes; /* given out by probe_fresh */
     struct cold_area cold_area;
     double timer_overheads[DEVICE_PATH_COUNT]; /* timer.h */
-    struct device_link link; /* conditions of the current probe of the host link (host_link.h) */
-    bool repeating;          /* this is a further round: judged figures were measured before */
-    size_t worst_sms[2];     /* the slowest SM of the first round: to L1, to L2 */
+    struct device_link
+        link;            /* conditions of the current probe of the host link (probe_begin_link) */
+    bool repeating;      /* this is a further round: judged figures were measured before */
+    size_t worst_sms[2]; /* the slowest SM of the first round: to L1, to L2 */
 };
 
 /* Begins a probe: from here on, seeds and requests belong to its name. */
@@ -59,6 +60,15 @@ uint64_t probe_fresh(struct probe_context *context, uint64_t bytes);
 /* The same memory in every call: the end of what lies before all that probe_fresh gives out. Only
  * large arrays of the probes of L2 that come later reach it. */
 uint64_t probe_fresh_apart(const struct probe_context *context, uint64_t bytes);
+
+/* Turns at the host link, around each stream or batch that uses it. What was not obtained even once
+ * is kept in context->link. */
+void probe_begin_link(struct probe_context *context);
+void probe_end_link(struct probe_context *context);
+
+/* Marks the metric, if it exists, as noisy or adds a note, depending on context->link. 0 or
+ * -ENOMEM. */
+int probe_remark_link(struct probe_context *context, const char *metric);
 
 enum { PROBE_LIST_MAX = 24 };
 
@@ -98,11 +108,11 @@ int probe_run(const struct probe *probe, struct probe_context *context, struct e
 /* The table, NULL-terminated (table.c). */
 extern const struct probe *const probe_table[];
 
-/* The probes of each cache that is studied (metrics/caches.c). */
+/* The probes of each cache that is studied (caches/cache_report.c). */
 enum cache_probe { CACHE_LINE, CACHE_SIZE, CACHE_LATENCY, CACHE_PROBES };
 extern const struct probe probe_caches[STUDY_COUNT][CACHE_PROBES];
 
-/* The structure of each of them (metrics/structure.c). */
+/* The structure of each of them (caches/structure.c). */
 extern const struct probe probe_structures[STUDY_COUNT];
 extern const struct probe probe_structure_l2;
 

@@ -1,17 +1,179 @@
 /* Runs a selection of probes on one device.
  *
  * Judged figures are measured three times, before everything else, in the middle and at the end, so
- * that a drift shows in their spread. */
+ * that a drift shows in their spread. What was measured several times is merged into one figure
+ * each. */
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/str.h"
+#include "cpd/cpd.h"
+#include "probes/method/repeats.h"
 #include "probes/method/timer.h"
 #include "probes/probe.h"
-#include "probes/rounds.h"
 #include "probes/sums.h"
+
+/* A judged figure is measured this often: at the beginning, in the middle and at the end. */
+enum { ROUNDS = 3 };
+
+/* Zero-initialised is empty. */
+struct rounds {
+    struct round_values *items;
+    size_t count, capacity;
+};
+
+/* Merges what was measured several times in a run into one figure each. */
+
+enum { REASON_MAX = 240 };
+
+struct round_values {
+    const char *metric; /* the probe table's */
+    double within;      /* the probe's */
+    bool highest;       /* the probe's */
+    double values[ROUNDS];
+    size_t count;   /* of values, without that of the first round */
+    bool confirm;   /* the values only confirm that of the first round */
+    uint32_t n;     /* samples behind them */
+    size_t without; /* rounds that gave no value */
+    char *reason;   /* NULL, or why the first of those did not */
+};
+
+/* Bounds, names and missing values cannot be averaged: there the result of the first round
+ * stays. */
+static bool rounds_is_number(const struct measure *m)
+{
+    return m && m->kind == MEASURE_NUMBER && measure_status_valued(m->status) &&
+           m->bound == MEASURE_EXACT;
+}
+
+static bool is_name(const struct measure *m)
+{
+    return m && m->unit && strcmp(m->unit, "id") == 0;
+}
+
+static struct round_values *values_of(struct rounds *rounds, const struct probe *probe,
+                                      const char *metric)
+{
+    for (size_t i = 0; i < rounds->count; i++)
+        if (strcmp(rounds->items[i].metric, metric) == 0)
+            return &rounds->items[i];
+    struct round_values *grown =
+        mem_grow(rounds->items, &rounds->capacity, rounds->count + 1, sizeof *grown);
+    if (!grown)
+        return NULL;
+    rounds->items = grown;
+    struct round_values *values = &grown[rounds->count++];
+    *values =
+        (struct round_values){.metric = metric, .within = probe->within, .highest = probe->highest};
+    return values;
+}
+
+/* m: the result of this round, NULL for none. A repetition may leave out what is not judged. */
+static int rounds_keep(struct rounds *rounds, const struct probe *probe, const char *metric,
+                       const struct measure *m, const char *reason)
+{
+    bool judged = strcmp(metric, probe->description.name) == 0;
+    if ((!m && !judged) || is_name(m))
+        return 0;
+    struct round_values *values = values_of(rounds, probe, metric);
+    if (!values)
+        return -ENOMEM;
+    if (rounds_is_number(m) && values->count < ROUNDS - 1) {
+        values->values[values->count++] = m->value;
+        values->confirm = strcmp(m->method, repeats_confirming) == 0;
+        values->n += m->n;
+        return 0;
+    }
+    values->without++;
+    if (!values->reason)
+        return str_copy_to(&values->reason, m && m->reason ? m->reason : reason);
+    return 0;
+}
+
+/* Runs a probe again. Its results, and missing ones, are kept for the merge. -EIO: the device is
+ * unusable. */
+static int rounds_repeat(struct rounds *rounds, struct probe_context *context,
+                         const struct probe *probe, struct err *err)
+{
+    struct measures *first = context->measures, own = {0};
+    struct err failure = {0};
+    context->measures = &own;
+    context->repeating = true;
+    int rc = probe_run(probe, context, &failure);
+    context->measures = first;
+    context->repeating = false;
+    int kept = 0;
+    for (size_t i = 0; i < PROBE_LIST_MAX && probe->metrics[i] && !kept; i++)
+        if (rounds_is_number(measures_get(first, probe->metrics[i])))
+            kept = rounds_keep(rounds, probe, probe->metrics[i],
+                               measures_get(&own, probe->metrics[i]), failure.text);
+    measures_fini(&own);
+    if (kept || rc == -ENOMEM)
+        return err_no_memory(err);
+    return rc == -EIO ? err_set(err, rc, "%s again: %s", probe->description.name, failure.text) : 0;
+}
+
+static int mark_noisy(struct measure *m, const struct round_values *v, const double *all,
+                      size_t count)
+{
+    char reason[REASON_MAX];
+    if (v->without)
+        snprintf(reason, sizeof reason, "%zu of %d rounds over the run gave no value: %s",
+                 v->without, ROUNDS, v->reason ? v->reason : "");
+    else
+        snprintf(reason, sizeof reason, "over the run it took values from %.6g to %.6g",
+                 cpd_quantile(all, count, 0), cpd_quantile(all, count, 1));
+    m->confidence = 0.5;
+    return m->status == MEASURE_OK ? measure_set_status(m, MEASURE_NOISY, reason) : 0;
+}
+
+static int merge_one(struct measure *m, const struct round_values *v)
+{
+    double all[ROUNDS] = {m->value};
+    size_t count = 1;
+    for (size_t i = 0; i < v->count; i++)
+        all[count++] = v->values[i];
+    double range = repeats_half_range(all, count);
+    if (!v->confirm)
+        m->value = cpd_quantile(all, count, v->highest ? 1 : 0.5);
+    m->spread = fmax(m->spread, range);
+    m->n += v->n;
+    m->confidence = fmin(m->confidence, repeats_confidence(m->value, m->spread));
+    int rc = 0;
+    if (v->without || range > v->within * fabs(m->value))
+        rc = mark_noisy(m, v, all, count);
+    measure_round(m);
+    return rc;
+}
+
+/* Merges into the measures of the first round: the median or the highest (not of rounds that only
+ * confirm), a spread that covers all rounds, and the sum of their samples; noisy if they disagree.
+ * 0 or -ENOMEM. */
+static int rounds_merge(const struct rounds *rounds, struct measures *measures)
+{
+    for (size_t i = 0; i < measures->count; i++)
+        for (size_t k = 0; k < rounds->count; k++) {
+            if (strcmp(measures->items[i].metric, rounds->items[k].metric) != 0)
+                continue;
+            int rc = merge_one(&measures->items[i], &rounds->items[k]);
+            if (rc)
+                return rc;
+        }
+    return 0;
+}
+
+static void rounds_fini(struct rounds *rounds)
+{
+    for (size_t i = 0; i < rounds->count; i++)
+        free(rounds->items[i].reason);
+    free(rounds->items);
+    *rounds = (struct rounds){0};
+}
 
 /* Metrics that a failed probe did not report are added as failed, never left out. */
 static int mark_failed(const struct probe *probe, struct measures *measures, const char *reason)
@@ -25,8 +187,8 @@ static int mark_failed(const struct probe *probe, struct measures *measures, con
     return 0;
 }
 
-static int run_one(struct probe_context *context, const struct probe *probe,
-                   const struct probe_observer *observer, struct err *err)
+static int run_probe(struct probe_context *context, const struct probe *probe,
+                     const struct probe_observer *observer, struct err *err)
 {
     const char *name = probe->description.name;
     struct err own = {0};
@@ -75,8 +237,8 @@ static bool depends_on(const struct probe *probe, const struct probe *needed)
 
 /* The dependencies of a probe stand before it in the selection, so this goes from the end to the
  * beginning. From a record, only the probes that it was made with are taken. */
-static int make_plan(struct device *device, const struct probe_selection *selection,
-                     struct plan *plan, struct err *err)
+static int run_make_plan(struct device *device, const struct probe_selection *selection,
+                         struct plan *plan, struct err *err)
 {
     size_t count = selection->count;
     bool *early = mem_array(count, sizeof *early);
@@ -113,7 +275,7 @@ static int run_round(struct probe_context *context, const struct plan *plan, int
     for (size_t i = 0; i < plan->judged_count; i++) {
         int rc = 0;
         if (round == 0)
-            rc = run_one(context, plan->judged[i], observer, err);
+            rc = run_probe(context, plan->judged[i], observer, err);
         else if (plan->judged[i]->again)
             rc = repeat_one(context, plan->judged[i], (uint32_t)round, observer, rounds, err);
         if (rc)
@@ -122,7 +284,7 @@ static int run_round(struct probe_context *context, const struct plan *plan, int
     size_t from = (size_t)round * plan->other_count / parts;
     size_t to = (size_t)(round + 1) * plan->other_count / parts;
     for (size_t i = from; i < to && i < plan->other_count; i++) {
-        int rc = run_one(context, plan->others[i], observer, err);
+        int rc = run_probe(context, plan->others[i], observer, err);
         if (rc)
             return rc;
     }
@@ -130,7 +292,7 @@ static int run_round(struct probe_context *context, const struct plan *plan, int
 }
 
 /* Its place in the table: results are in this order, whenever they were measured. */
-static size_t place_of(const struct measure *m)
+static size_t run_place_of(const struct measure *m)
 {
     for (size_t i = 0; probe_table[i]; i++)
         for (size_t k = 0; k < PROBE_LIST_MAX && probe_table[i]->metrics[k]; k++)
@@ -141,14 +303,14 @@ static size_t place_of(const struct measure *m)
 
 static int compare_places(const void *a, const void *b)
 {
-    size_t x = place_of(a), y = place_of(b);
+    size_t x = run_place_of(a), y = run_place_of(b);
     return (x > y) - (x < y);
 }
 
 /* A replay runs the probes of its record. A probe that was requested by name but is not in the
  * record is reported. */
-static int tell_absent(struct device *device, const struct probe_selection *selection,
-                       struct measures *measures)
+static int run_report_absent(struct device *device, const struct probe_selection *selection,
+                             struct measures *measures)
 {
     for (size_t i = 0; i < selection->count; i++) {
         const struct probe *probe = probe_table[selection->indices[i]];
@@ -185,15 +347,15 @@ int probes_run(struct device *device, const struct probe_selection *selection,
     rc = timer_calibrate(&context, err);
     if (rc)
         goto out;
-    rc = make_plan(device, selection, &plan, err);
+    rc = run_make_plan(device, selection, &plan, err);
     for (int round = 0; round < ROUNDS && !rc; round++)
         rc = run_round(&context, &plan, round, observer, &rounds, err);
     for (size_t i = 0; i < plan.last_count && !rc; i++)
-        rc = run_one(&context, plan.last[i], observer, err);
+        rc = run_probe(&context, plan.last[i], observer, err);
     if (rc)
         goto out;
     if (rounds_merge(&rounds, measures) || sums_check(measures) ||
-        tell_absent(device, selection, measures))
+        run_report_absent(device, selection, measures))
         rc = err_no_memory(err);
 out:
     if (measures->count)

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/quadrature.h"
-#include "probes/method/cache_report.h"
+#include "probes/caches/cache_report.h"
 #include "probes/method/repeats.h"
 
 enum { REASON_MAX = 160 };
@@ -24,7 +24,7 @@ static struct measure *measure_of(struct measures *measures, const char *metric)
 }
 
 /* NULL unless the metric is a number and not a bound. */
-static struct measure *number_of(struct measures *measures, const char *metric)
+static struct measure *sums_number_of(struct measures *measures, const char *metric)
 {
     struct measure *m = measure_of(measures, metric);
     return m && m->kind == MEASURE_NUMBER && measure_status_valued(m->status) &&
@@ -37,9 +37,9 @@ static struct measure *number_of(struct measures *measures, const char *metric)
  * that is not known. */
 static double hit_at_home(struct measures *measures)
 {
-    const struct measure *near = number_of(measures, "l2.latency");
-    const struct measure *far = number_of(measures, "l2.latency_far");
-    const struct measure *parts = number_of(measures, "l2.parts");
+    const struct measure *near = sums_number_of(measures, "l2.latency");
+    const struct measure *far = sums_number_of(measures, "l2.latency_far");
+    const struct measure *parts = sums_number_of(measures, "l2.parts");
     if (!near || !parts || (parts->value > 1 && !far))
         return NAN;
     return parts->value > 1 ? (near->value + (parts->value - 1) * far->value) / parts->value
@@ -47,7 +47,7 @@ static double hit_at_home(struct measures *measures)
 }
 
 /* The difference shows how far off either figure may be. */
-static int doubt(struct measure *m, double difference, const char *reason)
+static int sums_note_doubt(struct measure *m, double difference, const char *reason)
 {
     m->confidence = fmin(m->confidence, repeats_confidence(m->value, difference));
     measure_round(m);
@@ -56,8 +56,8 @@ static int doubt(struct measure *m, double difference, const char *reason)
 
 static int check_miss(struct measures *measures)
 {
-    struct measure *main = number_of(measures, "main.latency");
-    struct measure *penalty = number_of(measures, "l2.miss_penalty");
+    struct measure *main = sums_number_of(measures, "main.latency");
+    struct measure *penalty = sums_number_of(measures, "l2.miss_penalty");
     double hit = hit_at_home(measures);
     char reason[REASON_MAX];
     if (!main || !penalty || isnan(hit))
@@ -69,11 +69,11 @@ static int check_miss(struct measures *measures)
     snprintf(reason, sizeof reason,
              "main.latency is %.1f cycles, a hit of L2 and l2.miss_penalty together are %.1f",
              main->value, sum);
-    int rc = doubt(penalty, difference, reason);
+    int rc = sums_note_doubt(penalty, difference, reason);
     /* main.latency is the larger figure: the difference must be too large for it as well. */
     if (rc || difference <= fmax(AGREEMENT * main->value, error))
         return rc;
-    return doubt(main, difference, reason);
+    return sums_note_doubt(main, difference, reason);
 }
 
 /* A line is found by what stays resident, as the size is, so it cannot be more certain than the
@@ -82,13 +82,13 @@ static int check_line(struct measures *measures, const char *memory)
 {
     char name[CACHE_METRIC_MAX], reason[REASON_MAX];
     const struct measure *size = measure_of(measures, cache_metric(name, memory, "size"));
-    struct measure *line = number_of(measures, cache_metric(name, memory, "line"));
+    struct measure *line = sums_number_of(measures, cache_metric(name, memory, "line"));
     bool doubtful = size && (size->status == MEASURE_NOISY || size->status == MEASURE_FAILED);
     if (!line || !doubtful)
         return 0;
     snprintf(reason, sizeof reason, "it rests on what stays resident, as %s.size does, which is %s",
              memory, size->status == MEASURE_NOISY ? "noisy" : "failed");
-    return doubt(line, line->value, reason);
+    return sums_note_doubt(line, line->value, reason);
 }
 
 int sums_check(struct measures *measures)

@@ -80,6 +80,7 @@ const struct probe *const probe_table[] = {
     &probe_spectrum,
     NULL,
 };
+
 /* clang-format on */
 
 int probe_profile_parse(const char *word, enum probe_profile *out_profile)
@@ -106,7 +107,7 @@ struct probe_description probe_describe(size_t i)
     return probe_table[i]->description;
 }
 
-static size_t find(const char *name)
+static size_t table_find(const char *name)
 {
     size_t i = 0;
     while (i < probe_count() && strcmp(probe_table[i]->description.name, name) != 0)
@@ -165,7 +166,7 @@ static void visit(size_t i, bool *placed, struct probe_selection *out)
         return;
     placed[i] = true;
     for (size_t d = 0; d < PROBE_LIST_MAX && probe_table[i]->depends[d]; d++)
-        visit(find(probe_table[i]->depends[d]), placed, out);
+        visit(table_find(probe_table[i]->depends[d]), placed, out);
     out->indices[out->count++] = i;
 }
 
@@ -201,7 +202,7 @@ out:
 
 void probes_add(struct probe_selection *selection, const char *name)
 {
-    size_t at = find(name);
+    size_t at = table_find(name);
     for (size_t i = 0; i < selection->count; i++)
         if (selection->indices[i] == at)
             return;
@@ -210,7 +211,7 @@ void probes_add(struct probe_selection *selection, const char *name)
 
 void probes_remove(struct probe_selection *selection, const char *name)
 {
-    size_t kept = 0, at = find(name);
+    size_t kept = 0, at = table_find(name);
     for (size_t i = 0; i < selection->count; i++)
         if (selection->indices[i] != at)
             selection->indices[kept++] = selection->indices[i];

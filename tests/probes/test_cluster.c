@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "device/sim/gpu.h"
 #include "probed.h"
-#include "probes/method/clusters.h"
+#include "probes/maps/clusters.h"
 
 static const char MODEL[] =
     "name: Clusters\nmemory: {size: 1 GiB}\nhardware: {compute_capability: \"9.0\"}\n"

@@ -11,8 +11,7 @@
 #include "inventory/fingerprint.h"
 #include "inventory/sm_rates.h"
 #include "probed.h"
-#include "probes/method/die_sides.h"
-#include "probes/method/slice_groups.h"
+#include "probes/maps/die_map.h"
 
 static const char MODEL[] =
     "name: Die\nsms: 32\nmemory: {size: 4 GiB}\n"

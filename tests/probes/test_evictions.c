@@ -3,10 +3,9 @@
 
 #include <math.h>
 
-#include "probes/method/eviction_order.h"
-#include "probes/method/reuse_order.h"
-#include "probes/method/reuse_scattered.h"
-#include "probes/method/set_pattern.h"
+#include "probes/caches/cache_sets.h"
+#include "probes/caches/replacement_order.h"
+#include "probes/caches/reuse.h"
 
 static void patterns(void **state)
 {
@@ -43,9 +42,9 @@ static void reuse(void **state)
     const struct reuse_pattern pattern = {.ways = 4, .first = 0, .again = 1, .more = 1, .timed = 4};
     static const bool lru[] = {false, true, true, true}, fifo[] = {true, true, true, true};
     bool missed[4];
-    assert_int_equal(reuse_order_predict(&pattern, false, missed), 0);
+    assert_int_equal(reuse_pattern_predict(&pattern, false, missed), 0);
     assert_memory_equal(missed, lru, sizeof lru);
-    assert_int_equal(reuse_order_predict(&pattern, true, missed), 0);
+    assert_int_equal(reuse_pattern_predict(&pattern, true, missed), 0);
     assert_memory_equal(missed, fifo, sizeof fifo);
 }
 

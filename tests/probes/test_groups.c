@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "probed.h"
-#include "probes/method/partition.h"
+#include "probes/maps/sm_groups.h"
 
 enum { SMS = 132 };
 

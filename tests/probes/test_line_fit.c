@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "probes/method/line_fit.h"
+#include "probes/caches/line.h"
 
 /* A direct-mapped or LRU cache of `sets` sets, touched in order again and again. */
 struct cache {

@@ -13,7 +13,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "probed.h"
-#include "probes/method/bank_pattern.h"
+#include "probes/memory/shared_memory.h"
 
 static uint32_t drawn_count = 12;
 

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "device/sim/sim.h"
 #include "geometry.h"
-#include "probes/method/sweep.h"
+#include "probes/caches/sweep.h"
 
 /* A device in front of the simulated one that counts what is asked of it. */
 struct counter {

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/sim/sim.h"
-#include "probes/method/contrast.h"
+#include "probes/method/pool.h"
 #include "probes/method/timer.h"
 #include "probes/probe.h"
 

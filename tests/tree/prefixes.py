@@ -2,8 +2,8 @@
 
 usage: prefixes.py SOURCE_ROOT
 
-A function or object that a header declares begins with the name of the header (or its first words: line_fit.h
-may declare line_misfit), of its folder, or of a struct or enum that the header defines. So a reader finds the file of a name without a search.
+A function or object that a header declares begins with the name of the header (or its first words: cache_report.h
+may declare cache_metric), of its folder, or of a struct or enum that the header defines. So a reader finds the file of a name without a search.
 """
 import pathlib
 import re
@@ -29,7 +29,7 @@ def declared(text):
 def prefixes(header, types):
     folders = header.relative_to(ROOT).parts[:-1]
     parts = header.stem.split("_")
-    family = {"_".join(parts[:i + 1]) for i in range(len(parts))}  # line_fit.h belongs to line.h
+    family = {"_".join(parts[:i + 1]) for i in range(len(parts))}  # cache_report.h belongs to cache.h
     words = {*family, *folders, *types}
     return words | {word[:-1] for word in words if word.endswith("s")}
 

@@ -52,6 +52,7 @@ static const double SCATTERED = 0.1;
 /* Single loads and chases may differ by this share, by this many cycles, or by this many standard
  * errors. If loads scatter, the chases only confirm. */
 static const double AGREEMENT = 0.02, AGREEMENT_CYCLES = 0.4, AGREEMENT_ERRORS = 4;
+
 static const double AGREEMENT_SCATTERED = 0.1, AGREEMENT_CYCLES_SCATTERED = 2;
 
 /* Chases through constant L1.5 need an array larger than L1, and some of its lines may evict each
@@ -140,8 +141,8 @@ static double median_error(const double *cycles, size_t count)
     return CPD_MEDIAN_ERROR * CPD_MAD_SIGMA * cpd_mad(cycles, count) / sqrt((double)count);
 }
 
-static void settle(const double *cycles, const double *errors, size_t count,
-                   struct estimate *out_estimate)
+static void latency_settle(const double *cycles, const double *errors, size_t count,
+                           struct estimate *out_estimate)
 {
     double error = cpd_quantile(errors, count, 1);
     out_estimate->cycles = cpd_median(cycles, count);
@@ -176,7 +177,7 @@ static int chase_once(struct probe_context *context, const struct device_array *
     if (rc)
         return rc;
     double clock = cpd_median(clocks, plan->batches);
-    settle(cycles, errors, plan->batches, out_estimate);
+    latency_settle(cycles, errors, plan->batches, out_estimate);
     out_estimate->ns = clock > 0 ? out_estimate->cycles / clock : 0;
     out_estimate->n = (uint32_t)(plan->batches * count);
     return 0;
@@ -229,7 +230,7 @@ static int single_once(struct probe_context *context, const struct device_array 
         cycles[i] = centre.cycles - overhead;
         errors[i] = quadrature(centre.error, UNSEEN * CPD_MEDIAN_ERROR * centre.sigma);
     }
-    settle(cycles, errors, batches, &both->single);
+    latency_settle(cycles, errors, batches, &both->single);
     both->single.n = (uint32_t)(batches * jobs * SINGLE_LOADS);
     return 0;
 }
@@ -241,8 +242,8 @@ bool latency_scatters(const struct probe_context *context, const struct study *s
     return study->sigma_cycles > SCATTERED * (timed_cycles - overhead);
 }
 
-static int measure(struct probe_context *context, const struct device_array *array,
-                   const struct study *study, struct latency *out_latency, struct err *err)
+static int latency_measure(struct probe_context *context, const struct device_array *array,
+                           const struct study *study, struct latency *out_latency, struct err *err)
 {
     double overhead = timer_overhead(context, array->path);
     size_t batches = probe_repeats(context, REPEATS);
@@ -285,7 +286,7 @@ static int note_loads(const struct latency *latency, double overhead, struct fac
 }
 
 /* The two methods must agree; otherwise one of them does not time what it should. */
-static bool agree(const struct study *study, const struct latency *latency)
+static bool latency_agree(const struct study *study, const struct latency *latency)
 {
     const struct estimate *chased = &latency->chased, *single = &latency->single;
     bool l15 = study->id == STUDY_CONSTANT_L15;
@@ -316,7 +317,7 @@ static int check_loads(const struct probe_context *context, const struct study *
     const struct estimate *chased = &latency->chased, *single = &latency->single;
     double l1_share = served_by_l1(context, study, latency);
     char reason[REASON_MAX];
-    if (!agree(study, latency))
+    if (!latency_agree(study, latency))
         snprintf(reason, sizeof reason,
                  "single loads take %.1f cycles after correction, long chases %.1f per load",
                  single->cycles, chased->cycles);
@@ -332,7 +333,7 @@ int latency_report(struct probe_context *context, const char *metric,
                    const struct device_array *array, const struct study *study, struct err *err)
 {
     struct latency latency = {0};
-    int rc = measure(context, array, study, &latency, err);
+    int rc = latency_measure(context, array, study, &latency, err);
     if (rc)
         return rc;
     const struct estimate *answer = latency.scattered ? &latency.single : &latency.chased;

@@ -1,4 +1,5 @@
-/* Single loads of many samples together: their centre, without spikes. */
+/* Single loads of many samples together: their centre without spikes, and the threshold between two
+ * kinds of loads. */
 #include "probes/method/pool.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@ static const double SPIKE_SIGMA = 3, SPIKE_SIGMA_SURE = 5;
  * the loads, and together COARSE_TOGETHER. Its step matters if loads scatter by less than
  * COARSE_SIGMAS steps; within ORDINARY_STEPS there are no spikes. */
 static const double COARSE_STEP = 4, COARSE_SHARE = 0.02, COARSE_TOGETHER = 0.5;
+
 static const double COARSE_SIGMAS = 1.5, ORDINARY_STEPS = 2.5;
 
 /* The slowest loads, which include the spikes. */
@@ -25,6 +27,7 @@ static const double TAIL_SHARE = 0.1;
  * peak; the smaller peak has at least PEAK_SHARE_MIN. Peaks are searched in the body; slower loads
  * are a tail. */
 static const double PEAK_GAP_SHARE = 0.03, PEAK_GAP_STEPS = 3, VALLEY_SHARE = 0.08;
+
 static const double PEAK_OVER_VALLEY = 3, PEAK_SHARE_MIN = 0.2, BODY_SHARE = 0.95;
 
 void pool_add(struct pool *pool, const struct device_sample *sample)
@@ -165,6 +168,7 @@ struct parting {
     double share;     /* share of all loads that is below */
     double low, high; /* means of the body's two sides */
 };
+
 static struct parting best_parting(const struct pool *pool)
 {
     struct parting best = {0};
@@ -280,4 +284,30 @@ struct pool_centre pool_centre(const struct pool *pool)
     centre.cycles = pool_quantile(pool, (1 - centre.spike_share) / 2);
     centre.error = CPD_MEDIAN_ERROR * centre.sigma / sqrt((double)pool->all);
     return centre;
+}
+
+/* Tells two levels apart by the latency of a load, from the distributions of both. */
+
+/* Shares that differ by less count as equal: a few loads of thousands. */
+static const double EQUAL_SHARE = 0.002;
+
+struct contrast contrast_between(const struct pool *faster, const struct pool *slower)
+{
+    double middle = (pool_centre(faster).cycles + pool_centre(slower).cycles) / 2;
+    double stray = 1, slip = 0, least = INFINITY, distance = INFINITY;
+    struct contrast best = {.threshold = middle};
+    for (uint32_t bin = 0; bin + 1 < DEVICE_BIN_COUNT; bin++) {
+        stray -= (double)faster->counts[bin] / (double)faster->all;
+        slip += (double)slower->counts[bin] / (double)slower->all;
+        double threshold = (device_bin_cycles(bin) + device_bin_cycles(bin + 1)) / 2;
+        double apart = fabs(threshold - middle), wrong = stray + slip;
+        bool better =
+            wrong < least - EQUAL_SHARE || (wrong < least + EQUAL_SHARE && apart < distance);
+        if (!better)
+            continue;
+        least = fmin(least, wrong);
+        distance = apart;
+        best = (struct contrast){threshold, fmax(0, stray), slip};
+    }
+    return best;
 }

@@ -1,4 +1,5 @@
-/* Single loads of many samples together: their centre, without spikes. */
+/* Single loads of many samples together: their centre without spikes, and the threshold between two
+ * kinds of loads. */
 #ifndef GPUMEMTOPO_PROBES_METHOD_POOL_H
 #define GPUMEMTOPO_PROBES_METHOD_POOL_H
 
@@ -23,6 +24,7 @@ void pool_join(struct pool *pool, const struct pool *other);
 
 /* Mean of all loads; share of loads that took at most this many cycles. */
 double pool_mean(const struct pool *pool);
+
 double pool_share_below(const struct pool *pool, double cycles);
 
 /* Quantile of the latencies, interpolated inside a bin: finer than the timer if loads scatter. NaN
@@ -51,6 +53,17 @@ struct pool_centre {
     double spike_share; /* share of slow loads without a fast counterpart */
     double step;        /* of a timer that is coarser than the scatter of the loads; otherwise 0 */
 };
+
 struct pool_centre pool_centre(const struct pool *pool);
+
+struct contrast {
+    double threshold;   /* cycles, timer included: a load above it belongs to the slower level */
+    double stray_share; /* share of loads of the faster level above it */
+    double slip_share;  /* share of loads of the slower level not above it */
+};
+
+/* The threshold that misjudges the fewest loads of both. Among equal ones, the nearest to the
+ * middle between the two centres. */
+struct contrast contrast_between(const struct pool *faster, const struct pool *slower);
 
 #endif

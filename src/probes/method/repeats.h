@@ -18,6 +18,7 @@ struct measure *repeats_add(struct probe_context *context, const char *metric, c
  * first round stays, with a spread that covers both. 0 or -ENOMEM. */
 int repeats_confirm(struct probe_context *context, const char *metric, double value,
                     const char *unit, uint32_t n, struct err *err);
+
 extern const char repeats_confirming[]; /* the method of such a measure */
 
 /* The confidence in a median, from the spread of its repetitions: 1 without spread, 0.9 at one per

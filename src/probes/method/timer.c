@@ -27,6 +27,7 @@ enum {
 struct lengths {
     uint32_t shorter, longer;
 };
+
 static const struct lengths QUIET = {16, 64}, SCATTERED = {4, 20};
 
 /* Wanted standard error in cycles. */
@@ -44,8 +45,8 @@ struct timing {
 };
 
 /* A chain counts by its time less that of as many single loads of the same job. */
-static int settle(const struct device_answer *answers, size_t jobs, struct lengths lengths,
-                  struct timing *out_timing, struct err *err)
+static int timer_settle(const struct device_answer *answers, size_t jobs, struct lengths lengths,
+                        struct timing *out_timing, struct err *err)
 {
     double *shorter = mem_array(2 * PAIRS * jobs, sizeof *shorter),
            *longer = shorter + PAIRS * jobs;
@@ -100,7 +101,7 @@ static int time_path(struct probe_context *context, enum device_path path, size_
     free(jobs);
     if (rc)
         return rc;
-    rc = settle(answers, count, lengths, out_timing, err);
+    rc = timer_settle(answers, count, lengths, out_timing, err);
     device_answers_fini(answers, count);
     free(answers);
     return rc;

@@ -1,0 +1,214 @@
+/* L1 and shared memory may be one array: the more shared memory a block asks for, the less L1 there
+ * is. The capacity left to the paths through that array is measured at several carve-outs. Together
+ * with the granted shared memory it must always give the same sum. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "base/quadrature.h"
+#include "base/str.h"
+#include "probes/caches/study.h"
+#include "probes/method/repeats.h"
+
+enum { WISHES_MAX = 5, WISHES_UNDOCUMENTED = 4, PATHS = 3, REASON_MAX = 120 };
+
+static const enum study_id paths[PATHS] = {STUDY_L1_DATA, STUDY_TEXTURE, STUDY_READ_ONLY};
+
+static const char *const notes[PATHS] = {"l1_by_wish", "texture_by_wish", "read_only_by_wish"};
+
+/* If L1 shrinks to less than this share when most of shared memory is asked for, both are one
+ * array. */
+static const double SHRUNK = 0.9;
+
+/* The sums of L1 and shared memory agree within this share. */
+static const double SUM_AGREEMENT = 0.02;
+
+/* Wanted standard error of what is left to a path, as a share. */
+static const double PRECISION = 0.005;
+
+struct carveouts {
+    uint64_t wishes[WISHES_MAX];
+    uint64_t granted[WISHES_MAX]; /* as documented; 0: not known */
+    size_t count;
+    double left[PATHS][WISHES_MAX];   /* bytes of the path's cache; NAN: no such cache */
+    double errors[PATHS][WISHES_MAX]; /* their standard errors */
+};
+
+/* The documented carve-outs, evenly chosen, from that of a job without a wish on. If none are
+ * documented: none, a quarter, half and three quarters of what a block may have. */
+static void choose_wishes(const struct device_limits *limits, struct carveouts *out)
+{
+    size_t steps = 0, first = 0;
+    while (steps < DEVICE_CARVEOUTS_MAX && limits->carveout_steps[steps])
+        steps++;
+    while (first < steps && limits->carveout_steps[first] < limits->l1_carveout_bytes)
+        first++;
+    steps -= first;
+    if (steps < 2) {
+        out->count = WISHES_UNDOCUMENTED;
+        for (size_t i = 0; i < out->count; i++)
+            out->wishes[i] = limits->shared_bytes_max * i / out->count / 1024 * 1024;
+        return;
+    }
+    out->count = steps < WISHES_MAX ? steps : WISHES_MAX;
+    for (size_t i = 0; i < out->count; i++) {
+        out->granted[i] = limits->carveout_steps[first + i * (steps - 1) / (out->count - 1)];
+        out->wishes[i] = i ? out->granted[i] - limits->carveout_reserve_bytes : 0;
+    }
+}
+
+/* A smaller array overflows a smaller cache: begin with the documented size of L1. */
+static int measure_path(struct probe_context *context, enum study_id id,
+                        const struct carveouts *carveouts, double *left, double *errors,
+                        struct err *err)
+{
+    struct study study = context->studies[id];
+    double first = study.resident_bytes;
+    int rc = 0;
+    for (size_t i = 0; i < carveouts->count && !rc; i++) {
+        double taken = (double)(carveouts->granted[i] - carveouts->granted[0]);
+        study.shared_bytes = carveouts->wishes[i];
+        if (taken < first - (double)study.line_bytes)
+            study.resident_bytes = first - taken;
+        rc = study_capacity_again(context, &study, PRECISION, &left[i], &errors[i], err);
+    }
+    return rc;
+}
+
+static bool shrinks(const struct carveouts *carveouts, size_t path)
+{
+    const double *left = carveouts->left[path];
+    return left[carveouts->count - 1] < SHRUNK * left[0];
+}
+
+/* The probability, from the standard errors, that L1 is on the side of SHRUNK on which it was
+ * measured. */
+static double shrinking_confidence(const struct carveouts *carveouts)
+{
+    const double *left = carveouts->left[0], *errors = carveouts->errors[0];
+    size_t last = carveouts->count - 1;
+    double distance = fabs(SHRUNK * left[0] - left[last]);
+    double error = quadrature(SHRUNK * errors[0], errors[last]);
+    return error > 0 ? erfc(-distance / error / sqrt(2)) / 2 : NAN;
+}
+
+static int carveout_add_note(struct measure *m, const struct carveouts *carveouts, size_t path)
+{
+    struct strbuf text = {0};
+    for (size_t i = 0; i < carveouts->count; i++)
+        strbuf_printf(&text, "%s%llu:%.0f", i ? " " : "", (unsigned long long)carveouts->wishes[i],
+                      carveouts->left[path][i]);
+    int rc = text.failed ? -1 : facts_set_text(&m->notes, notes[path], text.data);
+    strbuf_fini(&text);
+    return rc;
+}
+
+/* Checks the sum of L1 and granted shared memory at all carve-outs. */
+static int check_sum(struct measure *m, const struct carveouts *carveouts)
+{
+    double low = INFINITY, high = 0;
+    char reason[REASON_MAX];
+    if (!carveouts->granted[0])
+        return 0;
+    for (size_t i = 0; i < carveouts->count; i++) {
+        double sum = carveouts->left[0][i] + (double)carveouts->granted[i];
+        low = fmin(low, sum);
+        high = fmax(high, sum);
+    }
+    if (facts_set_int(&m->notes, "l1_and_granted_min", llround(low)) ||
+        facts_set_int(&m->notes, "l1_and_granted_max", llround(high)))
+        return -1;
+    if (high - low <= SUM_AGREEMENT * high)
+        return 0;
+    snprintf(reason, sizeof reason,
+             "L1 and the carve-outs documented add up to between %.0f and %.0f B", low, high);
+    m->confidence = fmin(m->confidence, repeats_confidence(high, (high - low) / 2));
+    return measure_set_status(m, MEASURE_NOISY, reason);
+}
+
+static const char method[] = "caches by shared memory asked for";
+
+static int report_shared_with(struct probe_context *context, const struct carveouts *carveouts,
+                              struct err *err)
+{
+    static const char *const word = "l1_data";
+    struct measure *m = measures_add_words(context->measures, "shared.shared_with", &word,
+                                           shrinks(carveouts, 0), method);
+    if (!m)
+        return err_no_memory(err);
+    m->n = (uint32_t)carveouts->count;
+    m->confidence = shrinking_confidence(carveouts);
+    return 0;
+}
+
+static int report_carveout(struct probe_context *context, const struct carveouts *carveouts,
+                           struct err *err)
+{
+    const double *left = carveouts->left[0], *errors = carveouts->errors[0];
+    size_t last = carveouts->count - 1;
+    if (!shrinks(carveouts, 0))
+        return repeats_unsupported(context, "shared.carveout",
+                                   "L1 does not shrink when shared memory is asked for", err);
+    struct measure *m = measures_add(context->measures, "shared.carveout",
+                                     round(left[0] - left[last]), "B", method);
+    if (!m)
+        return err_no_memory(err);
+    m->n = (uint32_t)carveouts->count;
+    m->spread = quadrature(errors[0], errors[last]);
+    m->confidence = repeats_confidence(m->value, m->spread);
+    for (size_t i = 0; i < PATHS; i++)
+        if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i) &&
+            carveout_add_note(m, carveouts, i))
+            return err_no_memory(err);
+    return check_sum(m, carveouts) ? err_no_memory(err) : 0;
+}
+
+static int carveout_report(struct probe_context *context, const struct carveouts *carveouts,
+                           struct err *err)
+{
+    int rc = report_shared_with(context, carveouts, err);
+    return rc ? rc : report_carveout(context, carveouts, err);
+}
+
+static int measure_all(struct probe_context *context, struct carveouts *out, struct err *err)
+{
+    choose_wishes(device_limits(context->device), out);
+    for (size_t i = 0; i < PATHS; i++) {
+        const struct study *study = &context->studies[paths[i]];
+        out->left[i][0] = NAN;
+        int rc = study_reach(context, paths[i], STUDY_RESIDENT, err);
+        if (rc)
+            return rc;
+        if (study->supported && !study->unbounded)
+            rc = measure_path(context, paths[i], out, out->left[i], out->errors[i], err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int run_carveout(struct probe_context *context, struct err *err)
+{
+    static const char *const metrics[] = {"shared.shared_with", "shared.carveout"};
+    const struct study *study = &context->studies[STUDY_L1_DATA];
+    struct carveouts carveouts = {0};
+    int rc = study_reach(context, STUDY_L1_DATA, STUDY_REGION, err);
+    if (rc)
+        return rc;
+    if (study->supported && !study->unbounded) {
+        rc = measure_all(context, &carveouts, err);
+        return rc ? rc : carveout_report(context, &carveouts, err);
+    }
+    for (size_t i = 0; i < COUNT_OF(metrics); i++)
+        if (!measures_add_missing(context->measures, metrics[i], MEASURE_UNSUPPORTED,
+                                  "there is no L1 for global loads to compare with"))
+            return err_no_memory(err);
+    return 0;
+}
+
+const struct probe probe_shared_carveout = {
+    .description = {"shared.carveout", "whether shared memory is taken from L1", PROFILE_STANDARD},
+    .depends = {"l1_data.line", "texture.line", "read_only.line"},
+    .metrics = {"shared.shared_with", "shared.carveout"},
+    .run = run_carveout,
+};

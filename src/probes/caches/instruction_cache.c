@@ -1,0 +1,509 @@
+/* The probe of the caches of instructions: how large each level is, what an instruction costs in
+ * it, and how many SMs share it. */
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cpd/cpd.h"
+#include "device/straight.h"
+#include "probes/caches/code_levels.h"
+#include "probes/caches/level.h"
+#include "probes/maps/sm_groups.h"
+#include "probes/method/repeats.h"
+#include "probes/probe.h"
+
+/* Code of one copy fits into the level alone; that of both together does not. */
+struct code_sharing_question {
+    uint32_t sm;
+    uint32_t length;
+    double gain; /* additional cycles of one instruction that the level does not have */
+};
+
+struct code_sharing {
+    bool *shares; /* by SM; the SM itself too */
+    uint32_t count;
+    uint32_t unclear; /* SMs that disturb too little to share, and too much not to */
+    uint32_t slowed;  /* SMs that disturb also with the same code: not by the cache's size */
+};
+
+/* One SM executes code that fits into the level alone, while another executes a copy of it. If both
+ * share the cache, the copies drive each other out. The control is the same copy on both SMs, which
+ * needs no further room: if that is slow too, something else is shared. */
+
+enum { REPEATS = 8, TRIES = 3 };
+
+/* Of what it costs if the level has nothing: below the first an SM is not disturbed, above the
+ * second it is. */
+static const double QUIET_SHARE = 0.1, DISTURBED_SHARE = 0.3;
+
+/* Cycles of a pass on the SM; `other` is the SM itself: alone. */
+static int code_sharing_measure_pass(struct probe_context *context,
+                                     const struct code_sharing_question *question, uint32_t other,
+                                     uint32_t copy, double *out_cycles, struct err *err)
+{
+    struct device_straight straight = {
+        .jobs = {{.sm = question->sm, .length = question->length, .repeats = REPEATS},
+                 {.sm = other, .copy = copy, .length = question->length, .repeats = REPEATS}},
+        .job_count = other == question->sm ? 1 : 2};
+    struct device_straight_answer answer;
+    if (straight.job_count == 1)
+        straight.jobs[1] = (struct device_straight_job){0};
+    int rc = device_run_straight(context->device, &straight, &answer, err);
+    if (rc)
+        return rc;
+    *out_cycles = (double)answer.cycles[0] / REPEATS;
+    return 0;
+}
+
+static int measure_median(struct probe_context *context,
+                          const struct code_sharing_question *question, uint32_t other,
+                          uint32_t copy, double *out_cycles, struct err *err)
+{
+    double cycles[TRIES];
+    for (size_t i = 0; i < TRIES; i++) {
+        int rc = code_sharing_measure_pass(context, question, other, copy, &cycles[i], err);
+        if (rc)
+            return rc;
+    }
+    *out_cycles = cpd_quantile(cycles, TRIES, 0.5);
+    return 0;
+}
+
+/* Twice, since one that shares must not be missed. */
+static int is_quiet(struct probe_context *context, const struct code_sharing_question *question,
+                    double limit, uint32_t other, bool *out_quiet, struct err *err)
+{
+    *out_quiet = true;
+    for (int i = 0; i < 2 && *out_quiet; i++) {
+        double cycles = 0;
+        int rc = code_sharing_measure_pass(context, question, other, 1, &cycles, err);
+        if (rc)
+            return rc;
+        *out_quiet = cycles < limit;
+    }
+    return 0;
+}
+
+/* An SM that disturbs is asked again, and with the same copy. */
+static int ask_other(struct probe_context *context, const struct code_sharing_question *question,
+                     double alone, uint32_t other, struct code_sharing *sharing, struct err *err)
+{
+    double whole = question->gain * question->length, copied = 0, same = 0;
+    bool quiet = false;
+    int rc = is_quiet(context, question, alone + QUIET_SHARE * whole, other, &quiet, err);
+    if (rc || quiet)
+        return rc;
+    rc = measure_median(context, question, other, 1, &copied, err);
+    if (rc || copied - alone < QUIET_SHARE * whole)
+        return rc;
+    rc = measure_median(context, question, other, 0, &same, err);
+    if (rc)
+        return rc;
+    if (same - alone > QUIET_SHARE * whole) {
+        sharing->slowed++;
+        return 0;
+    }
+    if (copied - alone < DISTURBED_SHARE * whole) {
+        sharing->unclear++;
+        return 0;
+    }
+    sharing->shares[other] = true;
+    sharing->count++;
+    return 0;
+}
+
+/* out_sharing: released by code_sharing_fini, also after an error. */
+static int code_sharing_find(struct probe_context *context,
+                             const struct code_sharing_question *question,
+                             struct code_sharing *out_sharing, struct err *err)
+{
+    uint32_t sms = device_limits(context->device)->sm_count;
+    double alone = 0;
+    *out_sharing = (struct code_sharing){.shares = mem_array(sms, sizeof(bool)), .count = 1};
+    if (!out_sharing->shares)
+        return err_no_memory(err);
+    out_sharing->shares[question->sm] = true;
+    int rc = measure_median(context, question, question->sm, 0, &alone, err);
+    for (uint32_t other = 0; other < sms && !rc; other++)
+        if (other != question->sm)
+            rc = ask_other(context, question, alone, other, out_sharing, err);
+    return rc;
+}
+
+/* Whether those that share are just the group of the first SM, as sm.groups found it. */
+static bool is_group(const struct probe_context *context, const struct code_sharing *sharing,
+                     size_t sms, uint16_t *groups)
+{
+    bool same = sm_group_map_read(context, sms, groups);
+    for (size_t i = 0; i < sms && same; i++)
+        same = (groups[i] == groups[0]) == sharing->shares[i];
+    return same;
+}
+
+/* Notes which SMs share it (SM 0 among them), and what part of the GPU they are, if that is known:
+ * 0 or -ENOMEM. */
+static int code_sharing_note(const struct probe_context *context,
+                             const struct code_sharing *sharing, struct measure *m)
+{
+    uint32_t sms = device_limits(context->device)->sm_count;
+    uint16_t *groups = mem_array(sms, sizeof *groups);
+    struct strbuf list = {0};
+    if (!groups)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < sms; i++)
+        if (sharing->shares[i])
+            strbuf_printf(&list, "%s%u", list.length ? " " : "", i);
+    const char *scope = sharing->count == 1                         ? "sm"
+                        : sharing->count == sms                     ? "gpu"
+                        : is_group(context, sharing, sms, groups)   ? "gpc"
+                        : sharing->count == 2 && sharing->shares[1] ? "tpc"
+                                                                    : NULL;
+    int rc = list.failed || facts_set_text(&m->notes, "sms", list.data) ||
+                     (scope && facts_set_text(&m->notes, "scope", scope))
+                 ? -ENOMEM
+                 : 0;
+    strbuf_fini(&list);
+    free(groups);
+    return rc;
+}
+
+static void code_sharing_fini(struct code_sharing *sharing)
+{
+    free(sharing->shares);
+    sharing->shares = NULL;
+}
+
+/* A curve on each of so many SMs; passes of each length. */
+enum { CURVES = 5, PASSES = 4, AGREE_MIN = 4, NAME_MAX_BYTES = 64, REASON_MAX = 160 };
+
+/* Code of so many lengths shows what an instruction costs on each SM. */
+enum { COST_POINTS = 4 };
+
+/* The loop around the code occupies the cache too, and what is fetched ahead behind its end. */
+static const double LOOP_BYTES = 384;
+
+/* Of the level's size: two copies of so much do not fit. It must not fit into the level before. */
+static const double SHARED_SHARE = 0.75, SHARED_MAX = 0.9, BEFORE_SHARE = 1.25;
+
+/* Beyond the last level, all code comes from there if a pass costs about so much of its length. */
+static const double COMPLETE_SHARE = 0.8;
+
+/* What the curves agree on. */
+struct found {
+    struct code_curve curves[CURVES];
+    struct code_levels levels[CURVES];
+    size_t curve_count;
+    size_t level_count; /* with the last one, which has no size */
+    size_t agree;       /* curves with so many levels */
+    uint32_t instruction_bytes;
+};
+
+static int instruction_cache_measure_pass(struct probe_context *context, uint32_t sm,
+                                          uint32_t length, double *out_cycles,
+                                          uint32_t *out_instruction_bytes, struct err *err)
+{
+    const struct device_straight straight = {
+        .jobs = {{.sm = sm, .length = length, .repeats = PASSES}}, .job_count = 1};
+    struct device_straight_answer answer;
+    int rc = device_run_straight(context->device, &straight, &answer, err);
+    if (rc)
+        return rc;
+    *out_cycles = (double)answer.cycles[0] / PASSES;
+    *out_instruction_bytes = answer.instruction_bytes;
+    return 0;
+}
+
+static int measure_curve(struct probe_context *context, uint32_t sm, struct found *found,
+                         struct err *err)
+{
+    struct code_curve *curve = &found->curves[found->curve_count];
+    uint32_t length;
+    for (size_t i = 0; (length = device_straight_length(i)); i++) {
+        int rc = instruction_cache_measure_pass(context, sm, length, &curve->cycles[i],
+                                                &found->instruction_bytes, err);
+        if (rc)
+            return rc;
+        curve->lengths[i] = length;
+        curve->count = i + 1;
+    }
+    code_levels_find(curve, &found->levels[found->curve_count++]);
+    return 0;
+}
+
+/* The number of levels that most curves have. */
+static void count_levels(struct found *found)
+{
+    for (size_t i = 0; i < found->curve_count; i++) {
+        size_t agree = 0;
+        for (size_t k = 0; k < found->curve_count; k++)
+            agree += found->levels[k].count == found->levels[i].count;
+        if (agree > found->agree) {
+            found->agree = agree;
+            found->level_count = found->levels[i].count;
+        }
+    }
+}
+
+static bool counts(const struct found *found, size_t curve)
+{
+    return found->levels[curve].count == found->level_count;
+}
+
+/* The distance between neighbouring lengths at a size. */
+static double step_at(const struct found *found, double size)
+{
+    const struct code_curve *curve = &found->curves[0];
+    size_t i = 1;
+    while (i + 1 < curve->count && (double)curve->lengths[i] * found->instruction_bytes < size)
+        i++;
+    return (double)(curve->lengths[i] - curve->lengths[i - 1]) * found->instruction_bytes;
+}
+
+/* Sizes of a level by the curves that have as many levels, in whole steps. */
+static size_t collect_sizes(const struct found *found, size_t level, double *out_sizes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < found->curve_count; i++) {
+        double holds = found->levels[i].levels[level].holds;
+        double size = holds * found->instruction_bytes + LOOP_BYTES, step = step_at(found, size);
+        if (counts(found, i))
+            out_sizes[count++] = round(size / step) * step;
+    }
+    return count;
+}
+
+static double instruction_cache_size_of(const struct found *found, size_t level)
+{
+    double sizes[CURVES];
+    return cpd_quantile(sizes, collect_sizes(found, level, sizes), 0.5);
+}
+
+static double instruction_cache_cycles_of(const struct found *found, size_t level)
+{
+    double cycles[CURVES];
+    size_t count = 0;
+    for (size_t i = 0; i < found->curve_count; i++)
+        if (counts(found, i))
+            cycles[count++] = found->levels[i].levels[level].cycles;
+    return cpd_quantile(cycles, count, 0.5);
+}
+
+/* True when enough SMs show the same levels. Otherwise a level may have been overlooked, and the
+ * figures of one may be those of another. */
+static bool agreed(const struct found *found)
+{
+    return found->agree >= AGREE_MIN || found->agree == found->curve_count;
+}
+
+static int doubt_unless_agreed(const struct found *found, struct measure *m, struct err *err)
+{
+    if (agreed(found) || m->status != MEASURE_OK)
+        return 0;
+    return measure_set_status(m, MEASURE_NOISY, "SMs disagree") ? err_no_memory(err) : 0;
+}
+
+static void name_level(size_t level, const char *what, char out_name[NAME_MAX_BYTES])
+{
+    snprintf(out_name, NAME_MAX_BYTES, "instruction_cache.level%zu.%s", level + 1, what);
+}
+
+static int instruction_cache_report_size(struct probe_context *context, const struct found *found,
+                                         size_t level, struct err *err)
+{
+    char metric[NAME_MAX_BYTES];
+    double sizes[CURVES], size = instruction_cache_size_of(found, level),
+                          step = step_at(found, size);
+    size_t count = collect_sizes(found, level, sizes), same = 0;
+    for (size_t i = 0; i < count; i++)
+        same += fabs(sizes[i] - size) <= step;
+    name_level(level, "size", metric);
+    struct measure *m =
+        repeats_add(context, metric, sizes, count, "B", "straight code of rising length");
+    if (!m || facts_set_int(&m->notes, "resolution", (int64_t)step))
+        return err_no_memory(err);
+    m->confidence = (double)same / (double)found->curve_count;
+    if (same >= AGREE_MIN || same == found->curve_count)
+        return 0;
+    return measure_set_status(m, MEASURE_NOISY, "SMs disagree") ? err_no_memory(err) : 0;
+}
+
+/* Four lengths in the middle of a level, whole threes of lengths apart (code_levels.c). */
+static void choose_lengths(const struct found *found, size_t level, uint32_t *out_lengths)
+{
+    size_t curve = 0;
+    while (!counts(found, curve))
+        curve++;
+    const struct code_level *at = &found->levels[curve].levels[level];
+    size_t third = (at->end - at->first) / 3, apart = third / (COST_POINTS - 1);
+    apart = apart > 3 ? apart - apart % 3 : apart ? apart : 1;
+    for (size_t i = 0; i < COST_POINTS; i++)
+        out_lengths[i] = found->curves[curve].lengths[at->first + third + i * apart];
+}
+
+/* The median of the costs between them: a jump in between is left out. */
+static int instruction_cache_measure_cost(struct probe_context *context, uint32_t sm,
+                                          const uint32_t *lengths, double *out_cycles,
+                                          struct err *err)
+{
+    double cycles[COST_POINTS], costs[COST_POINTS - 1];
+    for (size_t i = 0; i < COST_POINTS; i++) {
+        uint32_t ignored;
+        int rc = instruction_cache_measure_pass(context, sm, lengths[i], &cycles[i], &ignored, err);
+        if (rc)
+            return rc;
+    }
+    for (size_t i = 0; i + 1 < COST_POINTS; i++)
+        costs[i] = (cycles[i + 1] - cycles[i]) / (lengths[i + 1] - lengths[i]);
+    *out_cycles = cpd_quantile(costs, COST_POINTS - 1, 0.5);
+    return 0;
+}
+
+/* Of all SMs: those that are far from a cache take longer. */
+static int report_cycles(struct probe_context *context, const struct found *found, size_t level,
+                         const char *metric, struct err *err)
+{
+    uint32_t lengths[COST_POINTS], sms = device_limits(context->device)->sm_count;
+    double *cycles = mem_array(sms, sizeof *cycles);
+    int rc = cycles ? 0 : err_no_memory(err);
+    choose_lengths(found, level, lengths);
+    for (uint32_t sm = 0; sm < sms && !rc; sm++)
+        rc = instruction_cache_measure_cost(context, sm, lengths, &cycles[sm], err);
+    struct measure *m = rc ? NULL
+                           : repeats_add(context, metric, cycles, sms, "cycles",
+                                         "straight code of four lengths on each SM");
+    if (!rc && (!m || facts_set_real(&m->notes, "least", cpd_quantile(cycles, sms, 0)) ||
+                facts_set_real(&m->notes, "most", cpd_quantile(cycles, sms, 1))))
+        rc = err_no_memory(err);
+    if (m)
+        m->confidence = NAN;
+    free(cycles);
+    return rc ? rc : doubt_unless_agreed(found, m, err);
+}
+
+/* If the last transition is longer than the code, the cost beyond is not known. */
+static int report_beyond(struct probe_context *context, const struct found *found, struct err *err)
+{
+    static const char metric[] = "instruction_cache.beyond.cycles";
+    const struct code_curve *curve = &found->curves[0];
+    double cycles = instruction_cache_cycles_of(found, found->level_count - 1);
+    double pass = curve->cycles[curve->count - 1] / curve->lengths[curve->count - 1];
+    if (pass < COMPLETE_SHARE * cycles)
+        return measures_add_missing(context->measures, metric, MEASURE_FAILED,
+                                    "the code is too short to replace the last level")
+                   ? 0
+                   : err_no_memory(err);
+    return report_cycles(context, found, found->level_count - 1, metric, err);
+}
+
+static int report_sharing(struct probe_context *context, const struct found *found,
+                          const char *metric, const struct code_sharing *sharing, struct err *err)
+{
+    char reason[REASON_MAX];
+    struct measure *m = measures_add(context->measures, metric, sharing->count, "",
+                                     "copies of straight code on pairs of SMs");
+    if (!m || code_sharing_note(context, sharing, m))
+        return err_no_memory(err);
+    m->n = device_limits(context->device)->sm_count - 1;
+    m->confidence = 1 - (double)(sharing->unclear + sharing->slowed) / fmax(m->n, 1);
+    if (!sharing->unclear && !sharing->slowed)
+        return doubt_unless_agreed(found, m, err);
+    snprintf(reason, sizeof reason, "%u SMs slow SM 0 only a little, %u even with the same code",
+             sharing->unclear, sharing->slowed);
+    return measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+}
+
+/* The longest code up to `length` that can be asked for. */
+static uint32_t round_down(double length)
+{
+    uint32_t best = device_straight_length(0), next;
+    for (size_t i = 0; (next = device_straight_length(i)) && next <= length; i++)
+        best = next;
+    return best;
+}
+
+static int find_sharing(struct probe_context *context, const struct found *found, size_t level,
+                        struct err *err)
+{
+    char metric[NAME_MAX_BYTES];
+    double bytes = found->instruction_bytes;
+    double holds = instruction_cache_size_of(found, level) / bytes;
+    double before = level ? instruction_cache_size_of(found, level - 1) / bytes : 0;
+    struct code_sharing_question question = {
+        .length = round_down(fmax(SHARED_SHARE * holds, BEFORE_SHARE * before)),
+        .gain = instruction_cache_cycles_of(found, level + 1) -
+                instruction_cache_cycles_of(found, level)};
+    struct code_sharing sharing;
+    name_level(level, "shared_by", metric);
+    const char *reason =
+        question.length > SHARED_MAX * holds           ? "the level before is nearly as large"
+        : question.length > DEVICE_STRAIGHT_SECOND_MAX ? "the second copy of the code is too short"
+                                                       : NULL;
+    if (reason)
+        return measures_add_missing(context->measures, metric, MEASURE_FAILED, reason)
+                   ? 0
+                   : err_no_memory(err);
+    int rc = code_sharing_find(context, &question, &sharing, err);
+    if (!rc)
+        rc = report_sharing(context, found, metric, &sharing, err);
+    code_sharing_fini(&sharing);
+    return rc;
+}
+
+static int instruction_cache_report(struct probe_context *context, const struct found *found,
+                                    struct err *err)
+{
+    char metric[NAME_MAX_BYTES];
+    size_t sized = found->level_count - 1;
+    for (size_t i = 0; i < sized; i++) {
+        int rc = instruction_cache_report_size(context, found, i, err);
+        name_level(i, "cycles", metric);
+        if (!rc)
+            rc = report_cycles(context, found, i, metric, err);
+        if (!rc)
+            rc = find_sharing(context, found, i, err);
+        if (rc)
+            return rc;
+    }
+    int rc = report_beyond(context, found, err);
+    if (rc)
+        return rc;
+    struct measure *m = measures_add(context->measures, "instruction_cache.levels", (double)sized,
+                                     "", "straight code of rising length");
+    if (!m)
+        return err_no_memory(err);
+    m->n = (uint32_t)found->curve_count;
+    m->confidence = (double)found->agree / (double)found->curve_count;
+    return doubt_unless_agreed(found, m, err);
+}
+
+static int instruction_cache_run(struct probe_context *context, struct err *err)
+{
+    static const char metric[] = "instruction_cache.levels";
+    struct found found = {0};
+    struct err own = {0};
+    size_t count = level_sm_count(context, CURVES);
+    int rc = 0;
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = measure_curve(context, (uint32_t)level_sm(context, i, count), &found, &own);
+    if (rc == -ENOSYS)
+        return repeats_unsupported(context, metric, own.text, err);
+    if (rc)
+        return repeats_end(context, metric, rc, &own, err);
+    count_levels(&found);
+    if (!found.level_count)
+        return err_set(err, -ENODATA,
+                       "no range of code lengths has a constant cost per instruction");
+    return instruction_cache_report(context, &found, err);
+}
+
+const struct probe probe_instruction_cache = {
+    .description = {"instruction_cache", "size and sharing of the caches of instructions",
+                    PROFILE_FULL},
+    .depends = {"sm.groups"},
+    .metrics = {"instruction_cache.levels", "instruction_cache.*"},
+    .run = instruction_cache_run,
+};

@@ -1,0 +1,430 @@
+/* The probes of L2 and what they report. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "probes/caches/l2_capacity.h"
+#include "probes/caches/l2_step.h"
+#include "probes/caches/sweep.h"
+#include "probes/method/repeats.h"
+#include "probes/method/timer.h"
+
+enum { REASON_MAX = 160 };
+
+/* The step of the latency and the resident share agree if they differ by no more than this
+ * share. */
+static const double AGREEMENT = 0.03;
+
+/* Single loads and long chases may differ by this share. */
+static const double LATENCY_AGREEMENT = 0.1;
+
+/* If more than this share of loads, one line per page, is slow, capacity and line are uncertain. */
+static const double SLOW_PAGES_MAX = 0.02;
+
+/* If bytes / tags is this far from a whole number of fetch units, the line is uncertain. */
+static const double LINE_TOSS_UP = 0.35;
+
+static int l2_report_missing(struct probe_context *context, const char *metric,
+                             enum measure_status status, const char *reason, struct err *err)
+{
+    return measures_add_missing(context->measures, metric, status, reason) ? 0 : err_no_memory(err);
+}
+
+/* The evidence for the parts of L2 may be weak. */
+static int l2_note_doubt(const struct probe_context *context, struct measure *m, struct err *err)
+{
+    const char *doubt = context->l2.doubt;
+    return doubt[0] && measure_set_status(m, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
+}
+
+static struct measure *add_latency(struct probe_context *context, const char *metric,
+                                   const struct l2_latency *latency, const char *method)
+{
+    const struct l2_study *l2 = &context->l2;
+    double cycles = latency->cycles - timer_overhead(context, DEVICE_GLOBAL_CG);
+    struct measure *m = measures_add(context->measures, metric, cycles, "cycles", method);
+    if (!m)
+        return NULL;
+    m->spread = latency->spread;
+    m->n = l2->level_n;
+    if (repeats_settle(m))
+        return NULL;
+    if (l2->cycles_per_ns > 0 && facts_set_real(&m->notes, "ns", cycles / l2->cycles_per_ns))
+        return NULL;
+    return m;
+}
+
+/* Latencies without timer overhead, as one line of text. */
+static int set_list(const struct probe_context *context, struct measure *m, const char *note,
+                    const char *format, const double *cycles, size_t count)
+{
+    double overhead = timer_overhead(context, DEVICE_GLOBAL_CG);
+    struct strbuf text = {0};
+    for (size_t i = 0; i < count; i++) {
+        strbuf_puts(&text, i ? " " : "");
+        strbuf_printf(&text, format, cycles[i] - overhead);
+    }
+    bool failed = text.failed || facts_set_text(&m->notes, note, text.data);
+    strbuf_fini(&text);
+    return failed ? -ENOMEM : 0;
+}
+
+static int report_near(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    double overhead = timer_overhead(context, DEVICE_GLOBAL_CG);
+    struct measure *near =
+        add_latency(context, "l2.latency", &l2->near, "median SM's mean of single near loads");
+    if (!near || set_list(context, near, "map", "%.1f", l2->map, l2->map_count))
+        return err_no_memory(err);
+    if (l2->parts > 1 && facts_set_real(&near->notes, "far", l2->far.cycles - overhead))
+        return err_no_memory(err);
+    double single = l2->single_cycles - overhead;
+    if (fabs(single - l2->average_cycles) <= LATENCY_AGREEMENT * single)
+        return 0;
+    char reason[REASON_MAX];
+    snprintf(reason, sizeof reason,
+             "single loads take %.1f cycles after correction, long chases %.1f per load", single,
+             l2->average_cycles);
+    near->confidence = 0.5;
+    return measure_set_status(near, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+}
+
+static int l2_report_penalty(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    struct measure *m = measures_add(context->measures, "l2.miss_penalty", l2->penalty.cycles,
+                                     "cycles", "mean cold load less mean hit at the line's home");
+    if (!m)
+        return err_no_memory(err);
+    m->spread = l2->penalty.spread;
+    m->n = l2->level_n;
+    m->confidence = repeats_confidence(m->value, m->spread);
+    return l2_note_doubt(context, m, err);
+}
+
+static int report_far(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    if (l2->parts < 2)
+        return l2_report_missing(context, "l2.latency_far", MEASURE_UNSUPPORTED,
+                                 "all of L2 is equally far from an SM", err);
+    struct measure *m =
+        add_latency(context, "l2.latency_far", &l2->far, "mean of single far loads, many SMs");
+    if (!m || set_list(context, m, "levels", "%.0f", l2->levels, l2->level_count))
+        return err_no_memory(err);
+    return l2_note_doubt(context, m, err);
+}
+
+static int report_parts(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    struct measure *m = measures_add(context->measures, "l2.parts", l2->parts, "",
+                                     "groups of SMs that see the same lines near");
+    if (!m)
+        return err_no_memory(err);
+    m->n = l2->level_n;
+    m->confidence = l2->parts_confidence;
+    return l2_note_doubt(context, m, err);
+}
+
+static int l2_report_latency(struct probe_context *context, struct err *err)
+{
+    int rc = l2_reach(context, L2_LEVEL, err);
+    if (rc)
+        return rc;
+    rc = report_near(context, err);
+    if (rc)
+        return rc;
+    rc = report_far(context, err);
+    if (rc)
+        return rc;
+    rc = report_parts(context, err);
+    if (rc)
+        return rc;
+    return l2_report_penalty(context, err);
+}
+
+/* In a further round the level is measured again; the other probes keep using what was learnt
+ * first. */
+static int l2_run_latency(struct probe_context *context, struct err *err)
+{
+    const struct l2_study known = context->l2;
+    if (context->repeating)
+        context->l2 = (struct l2_study){0};
+    int rc = l2_report_latency(context, err);
+    if (context->repeating)
+        context->l2 = known;
+    return rc;
+}
+
+static int l2_report_line_again(struct probe_context *context, struct err *err)
+{
+    uint64_t bytes;
+    int rc = l2_confirm_line(context, &context->l2, &bytes, err);
+    return rc ? rc : repeats_confirm(context, "l2.line", (double)bytes, "B", 1, err);
+}
+
+/* The size changes by the same share as the step. */
+static int l2_report_size_again(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    double bytes, step;
+    int rc;
+    if (l2->step_confirms) {
+        rc = l2_confirm_step(context, l2, L2_STEP_WHOLE, &l2->whole, &step, err);
+        bytes = rc ? 0 : l2->resident_bytes * step / l2->whole.bytes;
+    } else {
+        rc = l2_confirm_capacity(context, l2, &bytes, err);
+    }
+    return rc ? rc : repeats_confirm(context, "l2.size", bytes, "B", 1, err);
+}
+
+/* Misses that are caused by a TLB: L2 holds those lines or bytes, although they were not
+ * counted. */
+static int doubt_pages(struct measure *measure, double slow_share, struct err *err)
+{
+    char reason[REASON_MAX];
+    if (!(slow_share > SLOW_PAGES_MAX))
+        return 0;
+    snprintf(reason, sizeof reason,
+             "%.0f %% of loads of one line per page, all in L2, are slow: a TLB reaches no further",
+             100 * slow_share);
+    measure->confidence = fmin(measure->confidence, 0.5);
+    if (measure->status == MEASURE_OK && measure_set_status(measure, MEASURE_NOISY, reason))
+        return err_no_memory(err);
+    return 0;
+}
+
+static int run_line(struct probe_context *context, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    if (context->repeating && l2->stage >= L2_LINE)
+        return l2_report_line_again(context, err);
+    int rc = l2_reach(context, L2_FETCH, err);
+    if (rc)
+        return rc;
+    struct measure *fetch = measures_add(context->measures, "l2.fetch", (double)l2->fetch_bytes,
+                                         "B", "cold chase, distance between misses");
+    if (!fetch)
+        return err_no_memory(err);
+    fetch->confidence = l2->fetch_agreement;
+    fetch->n = l2->fetch_n;
+    uint32_t limit = device_limits(context->device)->l2_fetch_limit_bytes;
+    if (limit && facts_set_int(&fetch->notes, "driver_limit", limit))
+        return err_no_memory(err);
+    rc = l2_reach(context, L2_LINE, err);
+    if (rc)
+        return rc;
+    if (l2->unbounded)
+        return l2_report_missing(context, "l2.line", MEASURE_FAILED, "L2 could not be overfilled",
+                                 err);
+    struct measure *line = measures_add(context->measures, "l2.line", (double)l2->line_bytes, "B",
+                                        "resident bytes per tag");
+    if (!line)
+        return err_no_memory(err);
+    double off = fabs(l2->line_exact - (double)l2->line_bytes) / (double)l2->fetch_bytes;
+    line->n = l2->resident_n;
+    line->confidence = off < 0.5 ? 1 - off : 0.5;
+    if (off > LINE_TOSS_UP &&
+        measure_set_status(line, MEASURE_NOISY,
+                           "bytes per tag lie between two multiples of the fetch unit"))
+        return err_no_memory(err);
+    return doubt_pages(line, fmax(l2->slow_pages, l2->slow_tag_pages), err);
+}
+
+static int report_step(struct probe_context *context, const char *metric,
+                       const struct l2_step *step, struct err *err)
+{
+    struct measure *m = measures_add(context->measures, metric, step->bytes, "B", "fill+cpd");
+    if (!m)
+        return err_no_memory(err);
+    m->spread = step->spread;
+    m->n = step->n;
+    m->confidence = step->confidence;
+    return facts_set_int(&m->notes, "width", llround(step->width_bytes)) ? err_no_memory(err) : 0;
+}
+
+static int set_reported(struct probe_context *context, struct measure *size, struct err *err)
+{
+    uint64_t reported = device_limits(context->device)->l2_reported_bytes;
+    if (reported && facts_set_int(&size->notes, "reported", (int64_t)reported))
+        return err_no_memory(err);
+    return 0;
+}
+
+static int l2_report_unbounded(struct probe_context *context, struct err *err)
+{
+    static const char *const metrics[] = {"l2.step_whole", "l2.size"};
+    int rc = l2_report_missing(context, "l2.step_half", MEASURE_FAILED,
+                               "L2 could not be overfilled", err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < COUNT_OF(metrics); i++) {
+        struct measure *m = measures_add(context->measures, metrics[i], context->l2.resident_bytes,
+                                         "B", "resident share");
+        if (!m)
+            return err_no_memory(err);
+        m->bound = MEASURE_AT_LEAST;
+        m->n = context->l2.resident_n;
+        m->confidence = 1;
+        rc = set_reported(context, m, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* Without a step nothing confirms the resident share: then there is no size, only the reason. */
+static int report_no_step(struct probe_context *context, struct err *err)
+{
+    char reason[REASON_MAX];
+    snprintf(reason, sizeof reason, "no step of the latency near the %.0f B that stay resident",
+             context->l2.resident_bytes);
+    struct measure *size =
+        measures_add_missing(context->measures, "l2.size", MEASURE_FAILED, reason);
+    return size ? set_reported(context, size, err) : err_no_memory(err);
+}
+
+static bool confirms(const struct l2_study *l2, const struct l2_step *whole)
+{
+    double room = fmax(AGREEMENT * l2->resident_bytes, 3 * l2->resident_error);
+    return whole->found && fabs(whole->bytes - l2->resident_bytes) <= room;
+}
+
+/* The resident share is the capacity: it repeats within a thousandth (H200), while the step moves
+ * by a hundredth, and it does not depend on the replacement policy. The step confirms it; otherwise
+ * the status says that it does not. */
+static int l2_report_size(struct probe_context *context, const struct l2_step *whole,
+                          struct err *err)
+{
+    double resident = context->l2.resident_bytes;
+    if (!whole->found)
+        return report_no_step(context, err);
+    bool agree = confirms(&context->l2, whole);
+    context->l2.step_confirms = agree;
+    struct measure *size =
+        measures_add(context->measures, "l2.size", resident, "B", "resident share, fill+cpd");
+    if (!size)
+        return err_no_memory(err);
+    size->n = context->l2.resident_n;
+    size->spread = context->l2.resident_error;
+    size->confidence = agree ? whole->confidence : 0.5;
+    if (facts_set_int(&size->notes, "by_sweep", llround(whole->bytes)) ||
+        facts_set_int(&size->notes, "by_residency", llround(resident)))
+        return err_no_memory(err);
+    char reason[REASON_MAX];
+    snprintf(reason, sizeof reason, "loads miss from %.0f B on, %.0f B stay resident", whole->bytes,
+             resident);
+    if (!agree && measure_set_status(size, MEASURE_NOISY, reason))
+        return err_no_memory(err);
+    int rc = agree ? l2_note_doubt(context, size, err) : 0;
+    if (rc)
+        return rc;
+    rc = doubt_pages(size, context->l2.slow_pages, err);
+    if (rc)
+        return rc;
+    return set_reported(context, size, err);
+}
+
+/* The step moves by one or two hundredths between repetitions: if it does not confirm the resident
+ * share, the median of three counts. */
+static int find_whole(struct probe_context *context, struct l2_step *out_step, struct err *err)
+{
+    struct l2_step steps[3];
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        int rc = l2_find_step(context, &context->l2, L2_STEP_WHOLE, &steps[count], err);
+        if (rc)
+            return rc;
+        if (i == 0 && (!steps[0].found || confirms(&context->l2, &steps[0]))) {
+            *out_step = steps[0];
+            return 0;
+        }
+        count += steps[count].found;
+    }
+    const struct l2_step *middle = &steps[0];
+    for (size_t i = 0; i < count; i++) {
+        size_t below = 0;
+        for (size_t k = 0; k < count; k++)
+            below += steps[k].bytes < steps[i].bytes;
+        middle = below == count / 2 ? &steps[i] : middle;
+    }
+    *out_step = *middle;
+    return 0;
+}
+
+static int report_half(struct probe_context *context, const struct l2_step *half, struct err *err)
+{
+    const struct l2_study *l2 = &context->l2;
+    if (half->found)
+        return report_step(context, "l2.step_half", half, err);
+    if (l2->copies)
+        return l2_report_missing(context, "l2.step_half", MEASURE_FAILED,
+                                 "no change point around what the near part keeps", err);
+    return l2_report_missing(
+        context, "l2.step_half", MEASURE_UNSUPPORTED,
+        l2->parts > 1 ? "an SM's own part keeps no copies of far lines" : "L2 has one part", err);
+}
+
+static int run_size(struct probe_context *context, struct err *err)
+{
+    struct l2_study *l2 = &context->l2;
+    struct l2_step half = {0}, whole;
+    int rc = l2_reach(context, L2_LINE, err);
+    if (rc)
+        return rc;
+    if (l2->unbounded)
+        return l2_report_unbounded(context, err);
+    if (context->repeating)
+        return l2_report_size_again(context, err);
+    rc = find_whole(context, &whole, err);
+    if (rc)
+        return rc;
+    if (l2->copies)
+        rc = l2_find_step(context, l2, L2_STEP_HALF, &half, err);
+    if (rc)
+        return rc;
+    l2->whole = whole;
+    rc = report_half(context, &half, err);
+    if (rc)
+        return rc;
+    if (whole.found)
+        rc = report_step(context, "l2.step_whole", &whole, err);
+    else
+        rc = l2_report_missing(context, "l2.step_whole", MEASURE_FAILED,
+                               "no change point around the resident share", err);
+    if (rc)
+        return rc;
+    rc = l2_report_size(context, &whole, err);
+    if (rc)
+        return rc;
+    return sweep_note_l2(context, err);
+}
+
+const struct probe probe_l2_latency = {
+    .description = {"l2.latency", "latency of L2, near and far, its parts and miss penalty",
+                    PROFILE_QUICK},
+    .metrics = {"l2.latency", "l2.latency_far", "l2.parts", "l2.miss_penalty"},
+    .again = true,
+    .within = 0.03,
+    .run = l2_run_latency,
+};
+
+const struct probe probe_l2_line = {
+    .description = {"l2.line", "fetch unit and line of L2", PROFILE_STANDARD},
+    .depends = {"l2.latency"},
+    .metrics = {"l2.fetch", "l2.line"},
+    .again = true,
+    .run = run_line,
+};
+
+const struct probe probe_l2_size = {
+    .description = {"l2.size", "size of L2 and both steps of its latency", PROFILE_STANDARD},
+    .depends = {"l2.line"},
+    .metrics = {"l2.size", "l2.step_half", "l2.step_whole"},
+    .again = true,
+    .within = 0.03,
+    .run = run_size,
+};

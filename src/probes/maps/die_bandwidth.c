@@ -1,0 +1,202 @@
+/* The probe that maps what each SM reads of L2: alone, with its group, and beside all others. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cpd/cpd.h"
+#include "inventory/sm_rates.h"
+#include "probes/maps/sm_groups.h"
+#include "probes/method/repeats.h"
+
+enum {
+    REPEATS = 3,
+    WINDOW_CYCLES = 400000, /* a fifth of a millisecond */
+    FOOTPRINT_MAX = 4 << 20,
+    L2_SHARE = 8, /* the footprint is at most this part of L2: every part of it can hold a copy */
+};
+
+/* Of normal values, in standard deviations: the median difference of two, and the standard error of
+ * the median of three. */
+static const double MEDIAN_DIFFERENCE = 0.954, MEDIAN_ERROR = 0.67;
+
+/* A map that scatters more than this, as a share, is noisy. */
+static const double NOISE_MAX = 0.02;
+
+enum turns { ALONE, GROUPS, TOGETHER, TURNS };
+
+struct bandwidths {
+    struct probe_context *context;
+    size_t sms, groups;                       /* groups: 0 if they are not known */
+    uint16_t turns[TURNS][SM_RATES_SMS_MAX];  /* of each SM */
+    double passes[REPEATS][SM_RATES_SMS_MAX]; /* GB/s */
+    double gbs[TURNS][SM_RATES_SMS_MAX];      /* medians of the passes */
+    double noise[TURNS];                      /* standard error of one of them, as a share */
+};
+
+static void die_bandwidth_read_groups(struct bandwidths *b)
+{
+    bool known = sm_group_map_read(b->context, b->sms, b->turns[GROUPS]);
+    for (size_t i = 0; i < b->sms && known; i++) {
+        size_t group = b->turns[GROUPS][i];
+        known = group < SM_RATES_GROUPS_MAX;
+        b->groups = group >= b->groups ? group + 1 : b->groups;
+    }
+    b->groups = known ? b->groups : 0;
+}
+
+static uint64_t choose_footprint(const struct device_limits *limits)
+{
+    uint64_t bytes = FOOTPRINT_MAX;
+    while (bytes > DEVICE_REGION_MIN && limits->l2_reported_bytes &&
+           bytes * L2_SHARE > limits->l2_reported_bytes)
+        bytes /= 2;
+    return bytes;
+}
+
+static int run_pass(struct bandwidths *b, enum turns turns, size_t pass, struct err *err)
+{
+    const struct device_sm_map map = {.kind = DEVICE_SM_MAP_READ,
+                                      .footprint_bytes =
+                                          choose_footprint(device_limits(b->context->device)),
+                                      .window_cycles = WINDOW_CYCLES,
+                                      .turns = b->turns[turns]};
+    struct device_sm_map_answer answer;
+    int rc = device_map_sms(b->context->device, &map, &answer, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < b->sms; i++)
+        b->passes[pass][i] =
+            (double)answer.values[2 * i] / fmax((double)answer.values[2 * i + 1], 1);
+    device_sm_map_answer_fini(&answer);
+    return 0;
+}
+
+/* Medians of the passes, and their standard error as far as two passes show it. */
+static int die_bandwidth_measure(struct bandwidths *b, enum turns turns, struct err *err)
+{
+    double spreads[SM_RATES_SMS_MAX];
+    for (size_t p = 0; p < REPEATS; p++) {
+        int rc = run_pass(b, turns, p, err);
+        if (rc)
+            return rc;
+    }
+    for (size_t i = 0; i < b->sms; i++) {
+        double values[REPEATS];
+        for (size_t p = 0; p < REPEATS; p++)
+            values[p] = b->passes[p][i];
+        b->gbs[turns][i] = cpd_median(values, REPEATS);
+        spreads[i] = fabs(values[0] - values[1]) / fmax(b->gbs[turns][i], 1e-9);
+    }
+    b->noise[turns] = MEDIAN_ERROR * cpd_median(spreads, b->sms) / MEDIAN_DIFFERENCE;
+    return 0;
+}
+
+static int note_numbers(struct measure *m, const char *key, const double *values, size_t count)
+{
+    struct strbuf text = {0};
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf(&text, "%s%.1f", i ? " " : "", values[i]);
+    int rc = text.failed ? -ENOMEM : facts_set_text(&m->notes, key, text.data);
+    strbuf_fini(&text);
+    return rc;
+}
+
+/* The figure of the median one; the map has all of them. NULL: out of memory. */
+static struct measure *die_bandwidth_report(const struct bandwidths *b, const char *metric,
+                                            const double *gbs, size_t count, enum turns turns,
+                                            const char *method)
+{
+    struct measure *m = repeats_add(b->context, metric, gbs, count, "GB/s", method);
+    if (!m || note_numbers(m, "map", gbs, count) ||
+        facts_set_real(&m->notes, "noise", b->noise[turns]))
+        return NULL;
+    if (b->noise[turns] > NOISE_MAX &&
+        measure_set_status(m, MEASURE_NOISY, "the same SM differs from pass to pass"))
+        return NULL;
+    m->spread = CPD_MAD_SIGMA * cpd_mad(gbs, count);
+    m->n = (uint32_t)(count * REPEATS);
+    m->confidence = NAN;
+    return m;
+}
+
+static void sum_groups(const struct bandwidths *b, double *out_gbs)
+{
+    for (size_t g = 0; g < b->groups; g++)
+        out_gbs[g] = 0;
+    for (size_t i = 0; i < b->sms && b->groups; i++)
+        out_gbs[b->turns[GROUPS][i]] += b->gbs[GROUPS][i];
+}
+
+/* What the baseline is compared with. */
+static int die_bandwidth_note_rates(const struct bandwidths *b, const double *group_gbs,
+                                    struct measure *m)
+{
+    char text[SM_RATES_TEXT_MAX];
+    struct sm_rates rates = {.sms = b->sms, .groups = b->groups, .noise = b->noise[ALONE]};
+    for (size_t i = 0; i < b->sms; i++) {
+        rates.gbs[i] = b->gbs[ALONE][i];
+        rates.group_of[i] = (uint8_t)b->turns[GROUPS][i];
+    }
+    for (size_t g = 0; g < b->groups; g++)
+        rates.group_gbs[g] = group_gbs[g];
+    sm_rates_print(&rates, text);
+    return facts_set_text(&m->notes, SM_RATES_FACT, text);
+}
+
+static int die_bandwidth_report_all(const struct bandwidths *b, struct err *err)
+{
+    double group_gbs[SM_RATES_GROUPS_MAX];
+    sum_groups(b, group_gbs);
+    struct measure *m = die_bandwidth_report(b, "die.bandwidth.alone", b->gbs[ALONE], b->sms, ALONE,
+                                             "each SM reads a part of L2, the others wait");
+    if (!m || die_bandwidth_note_rates(b, group_gbs, m))
+        return err_no_memory(err);
+    if (!die_bandwidth_report(b, "die.bandwidth.together", b->gbs[TOGETHER], b->sms, TOGETHER,
+                              "what each SM reads of L2 while all do"))
+        return err_no_memory(err);
+    if (!b->groups)
+        return repeats_unsupported(b->context, "die.bandwidth.group",
+                                   "the groups of SMs are not known", err);
+    return die_bandwidth_report(b, "die.bandwidth.group", group_gbs, b->groups, GROUPS,
+                                "the SMs of a group read L2 at once, the others wait")
+               ? 0
+               : err_no_memory(err);
+}
+
+static int die_bandwidth_run(struct probe_context *context, struct err *err)
+{
+    struct bandwidths *b = mem_array(1, sizeof *b);
+    struct err own = {0};
+    if (!b)
+        return err_no_memory(err);
+    b->context = context;
+    b->sms = device_limits(context->device)->sm_count;
+    int rc = 0;
+    if (!b->sms || b->sms > SM_RATES_SMS_MAX) {
+        rc = repeats_unsupported(context, "die.bandwidth.alone",
+                                 "too many SMs, or an unknown number", err);
+        goto out;
+    }
+    for (size_t i = 0; i < b->sms; i++)
+        b->turns[ALONE][i] = (uint16_t)i;
+    die_bandwidth_read_groups(b);
+    rc = die_bandwidth_measure(b, ALONE, &own);
+    if (!rc)
+        rc = die_bandwidth_measure(b, TOGETHER, &own);
+    if (!rc && b->groups)
+        rc = die_bandwidth_measure(b, GROUPS, &own);
+    rc = rc ? repeats_end(context, "die.bandwidth.alone", rc, &own, err)
+            : die_bandwidth_report_all(b, err);
+out:
+    free(b);
+    return rc;
+}
+
+const struct probe probe_die_bandwidth = {
+    .description = {"die.bandwidth", "bandwidth of each SM and group from L2", PROFILE_FULL},
+    .depends = {"sm.groups"},
+    .metrics = {"die.bandwidth.alone", "die.bandwidth.together", "die.bandwidth.group"},
+    .run = die_bandwidth_run,
+};

@@ -1,0 +1,126 @@
+/* The probe that maps how far each SM is from regions of main memory. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cpd/cpd.h"
+#include "inventory/fingerprint.h"
+#include "inventory/sm_text.h"
+#include "probes/method/repeats.h"
+
+enum {
+    REGIONS = 32,
+    LOADS = 64, /* of each SM in each region */
+    FEW = 16,   /* of both, on a simulated device, which executes each load */
+    MAP_STEP_CYCLES = 2,
+};
+
+struct memory {
+    struct probe_context *context;
+    struct device_sm_map map;
+    size_t sms;
+    uint64_t region_bytes;
+    double *cycles; /* by SM, then by region: mean of its loads */
+    double *sums;   /* scratch: medians of SMs, of regions, and what is left */
+};
+
+/* "503 4 4563402752 ABC... ABC...": the lowest latency in cycles, the step between two letters, the
+ * bytes from one region to the next; then by SM a letter per region. NULL: out of memory. */
+static char *die_memory_map_text(const struct memory *memory)
+{
+    size_t regions = memory->map.regions, cells = memory->sms * regions;
+    double low = cpd_quantile(memory->cycles, cells, 0), step = MAP_STEP_CYCLES;
+    double high = cpd_quantile(memory->cycles, cells, 1);
+    struct strbuf text = {0};
+    while (low + step * SM_TEXT_BASE <= high)
+        step *= 2;
+    strbuf_printf(&text, "%.0f %.0f %llu", low, step, (unsigned long long)memory->region_bytes);
+    for (size_t i = 0; i < cells; i++) {
+        double number = fmin(fmax((memory->cycles[i] - low) / step, 0), SM_TEXT_BASE - 1);
+        if (i % regions == 0)
+            strbuf_puts(&text, " ");
+        strbuf_printf(&text, "%c", sm_text_letter((int)number));
+    }
+    if (!text.failed)
+        return text.data;
+    strbuf_fini(&text);
+    return NULL;
+}
+
+/* Medians of the rows (SMs) or columns (regions), and how far apart the outermost are. */
+static double range_of(const struct memory *memory, bool of_sms)
+{
+    size_t regions = memory->map.regions, rows = of_sms ? memory->sms : regions;
+    size_t columns = of_sms ? regions : memory->sms;
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t k = 0; k < columns; k++)
+            memory->sums[k] = memory->cycles[of_sms ? i * regions + k : k * regions + i];
+        double middle = cpd_median(memory->sums, columns);
+        low = fmin(low, middle);
+        high = fmax(high, middle);
+    }
+    return high - low;
+}
+
+static int die_memory_report(const struct memory *memory, struct err *err)
+{
+    size_t cells = memory->sms * memory->map.regions;
+    struct measure *m =
+        repeats_add(memory->context, "die.memory_latency", memory->cycles, cells, "cycles",
+                    "each SM loads lines of each region that no SM has loaded");
+    char *text = die_memory_map_text(memory);
+    bool noted = m && text && !facts_set_int(&m->notes, "regions", memory->map.regions) &&
+                 !facts_set_real(&m->notes, "sms_apart_cycles", range_of(memory, true)) &&
+                 !facts_set_real(&m->notes, "regions_apart_cycles", range_of(memory, false)) &&
+                 !facts_set_text(&m->notes, FINGERPRINT_REGIONS, text);
+    free(text);
+    if (!noted)
+        return err_no_memory(err);
+    m->spread = CPD_MAD_SIGMA * cpd_mad(memory->cycles, cells);
+    m->n = (uint32_t)(cells * memory->map.loads);
+    m->confidence = NAN;
+    return 0;
+}
+
+static int die_memory_take_answer(struct memory *memory, const struct device_sm_map_answer *answer,
+                                  struct err *err)
+{
+    memory->region_bytes = answer->region_bytes;
+    memory->cycles = mem_array(answer->value_count, sizeof *memory->cycles);
+    memory->sums = mem_array(answer->value_count, sizeof *memory->sums);
+    if (!memory->cycles || !memory->sums)
+        return err_no_memory(err);
+    for (size_t i = 0; i < answer->value_count; i++)
+        memory->cycles[i] = (double)answer->values[i] / memory->map.loads;
+    return die_memory_report(memory, err);
+}
+
+static int die_memory_run(struct probe_context *context, struct err *err)
+{
+    const struct device_limits *limits = device_limits(context->device);
+    struct memory memory = {.context = context,
+                            .sms = limits->sm_count,
+                            .map = {.kind = DEVICE_SM_MAP_MEMORY,
+                                    .regions = limits->loads_max ? FEW : REGIONS,
+                                    .loads = limits->loads_max ? FEW : LOADS}};
+    struct device_sm_map_answer answer;
+    struct err own = {0};
+    int rc = device_map_sms(context->device, &memory.map, &answer, &own);
+    if (rc)
+        return repeats_end(context, "die.memory_latency", rc, &own, err);
+    rc = die_memory_take_answer(&memory, &answer, err);
+    free(memory.cycles);
+    free(memory.sums);
+    device_sm_map_answer_fini(&answer);
+    return rc;
+}
+
+const struct probe probe_die_memory = {
+    .description = {"die.memory", "latency of each SM to regions of main memory", PROFILE_FULL},
+    .metrics = {"die.memory_latency"},
+    .last = true, /* it takes all memory */
+    .run = die_memory_run,
+};

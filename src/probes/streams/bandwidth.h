@@ -1,0 +1,46 @@
+/* Bandwidth of a memory: the best of several shapes of a stream, repeated. */
+#ifndef GPUMEMTOPO_PROBES_STREAMS_BANDWIDTH_H
+#define GPUMEMTOPO_PROBES_STREAMS_BANDWIDTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "device/device.h"
+
+struct probe_context;
+
+struct bandwidth_task {
+    const char *metric;
+    enum device_stream_kind kind;
+    enum device_path path;    /* not for streams between host and GPU */
+    uint64_t footprint_bytes; /* as in struct device_stream */
+};
+
+/* The shape of a launch. */
+struct bandwidth_shape {
+    uint32_t width_bytes;
+    uint32_t threads;
+    uint32_t blocks_per_sm; /* 0: chosen by the backend */
+    uint32_t unroll;        /* accesses in flight per thread */
+};
+
+enum { BANDWIDTH_UNROLL_MAX = 8, BANDWIDTH_WARP_THREADS = 32 };
+
+/* Adds the metric in GB/s. Loads and stores are streamed in a few shapes (threads, accesses in
+ * flight). The profile `full` tries all shapes and adds the surface, and a better shape if it has
+ * one, as notes; the figure itself is the same in every profile. A further round uses the shape
+ * that was best in the first. */
+int bandwidth_report(struct probe_context *context, const struct bandwidth_task *task,
+                     struct err *err);
+
+enum { BANDWIDTH_CHOICES_MAX = 16 };
+
+/* The best shape of a metric's first round. */
+struct bandwidth_choice {
+    const char *metric; /* NULL: none */
+    struct bandwidth_shape shape;
+    uint64_t total_bytes; /* long enough to be timed well */
+};
+
+#endif

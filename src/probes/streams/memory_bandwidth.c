@@ -1,0 +1,163 @@
+/* The probes of bandwidth: main memory and L2, and L1 data and shared memory of all SMs together.
+ */
+#include "probes/method/repeats.h"
+#include "probes/streams/bandwidth.h"
+
+enum {
+    L2_FACTOR = 32, /* main memory: at most 3 % of the footprint can stay in L2 */
+    L2_DIVISOR = 4, /* L2: half of what one of two parts holds */
+    UNIT_BYTES = 4096,
+};
+
+static const uint64_t MAIN_MIN_BYTES = UINT64_C(64) << 20;
+
+static int report_main(struct probe_context *context, const char *metric,
+                       enum device_stream_kind kind, struct err *err)
+{
+    const struct device_limits *limits = device_limits(context->device);
+    uint64_t bytes = L2_FACTOR * limits->l2_reported_bytes;
+    if (bytes < MAIN_MIN_BYTES)
+        bytes = MAIN_MIN_BYTES;
+    if (limits->global_bytes && bytes > limits->global_bytes)
+        bytes = limits->global_bytes;
+    const struct bandwidth_task task = {.metric = metric,
+                                        .kind = kind,
+                                        .path = DEVICE_GLOBAL_CG,
+                                        .footprint_bytes = bytes / UNIT_BYTES * UNIT_BYTES};
+    return bandwidth_report(context, &task, err);
+}
+
+static int report_l2(struct probe_context *context, const char *metric,
+                     enum device_stream_kind kind, struct err *err)
+{
+    uint64_t bytes = device_limits(context->device)->l2_reported_bytes / L2_DIVISOR;
+    const struct bandwidth_task task = {.metric = metric,
+                                        .kind = kind,
+                                        .path = DEVICE_GLOBAL_CG,
+                                        .footprint_bytes = bytes / UNIT_BYTES * UNIT_BYTES};
+    if (!task.footprint_bytes)
+        return repeats_unsupported(context, metric, "the driver reports no L2", err);
+    return bandwidth_report(context, &task, err);
+}
+
+static int run_main_read(struct probe_context *context, struct err *err)
+{
+    return report_main(context, "main.bandwidth.read", DEVICE_STREAM_READ, err);
+}
+
+static int run_main_write(struct probe_context *context, struct err *err)
+{
+    return report_main(context, "main.bandwidth.write", DEVICE_STREAM_WRITE, err);
+}
+
+static int run_main_copy(struct probe_context *context, struct err *err)
+{
+    return report_main(context, "main.bandwidth.copy", DEVICE_STREAM_COPY, err);
+}
+
+static int run_l2_read(struct probe_context *context, struct err *err)
+{
+    return report_l2(context, "l2.bandwidth.read", DEVICE_STREAM_READ, err);
+}
+
+static int run_l2_write(struct probe_context *context, struct err *err)
+{
+    return report_l2(context, "l2.bandwidth.write", DEVICE_STREAM_WRITE, err);
+}
+
+const struct probe probe_main_bandwidth_read = {
+    .description = {"main.bandwidth.read", "bandwidth of reading main memory", PROFILE_QUICK},
+    .metrics = {"main.bandwidth.read"},
+    .again = true,
+    .within = 0.05,
+    .run = run_main_read,
+};
+
+const struct probe probe_main_bandwidth_write = {
+    .description = {"main.bandwidth.write", "bandwidth of writing main memory", PROFILE_QUICK},
+    .metrics = {"main.bandwidth.write"},
+    .again = true,
+    .within = 0.05,
+    .run = run_main_write,
+};
+
+const struct probe probe_main_bandwidth_copy = {
+    .description = {"main.bandwidth.copy", "bandwidth of copying in main memory, both ways counted",
+                    PROFILE_STANDARD},
+    .metrics = {"main.bandwidth.copy"},
+    .run = run_main_copy,
+};
+
+const struct probe probe_l2_bandwidth_read = {
+    .description = {"l2.bandwidth.read", "bandwidth of reading L2", PROFILE_QUICK},
+    .metrics = {"l2.bandwidth.read"},
+    .again = true,
+    .within = 0.05,
+    .run = run_l2_read,
+};
+
+const struct probe probe_l2_bandwidth_write = {
+    .description = {"l2.bandwidth.write", "bandwidth of writing L2", PROFILE_QUICK},
+    .metrics = {"l2.bandwidth.write"},
+    .again = true,
+    .within = 0.05,
+    .run = run_l2_write,
+};
+
+/* The probes of the bandwidth of L1 data and shared memory, summed over all SMs. */
+
+/* Footprints per SM: small if the size of L1 is not known; otherwise large enough for all threads
+ * of a block to have several accesses in flight. */
+static const uint64_t SMALL_BYTES = 4 * 1024, LARGE_BYTES = 64 * 1024;
+
+static uint64_t power_of_two_within(uint64_t bytes)
+{
+    uint64_t power = 1;
+    while (power * 2 <= bytes)
+        power *= 2;
+    return power < LARGE_BYTES ? power : LARGE_BYTES;
+}
+
+static int bandwidth_run_l1_data(struct probe_context *context, struct err *err)
+{
+    struct bandwidth_task task = {.metric = "l1_data.bandwidth.read",
+                                  .kind = DEVICE_STREAM_READ,
+                                  .path = DEVICE_GLOBAL_CA,
+                                  .footprint_bytes = SMALL_BYTES};
+    double size_bytes;
+    int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
+    if (rc)
+        return rc;
+    if (!context->studies[STUDY_L1_DATA].supported)
+        return repeats_unsupported(context, task.metric, "global loads are not cached in L1", err);
+    if (measures_value(context->measures, "l1_data.size", &size_bytes))
+        task.footprint_bytes = power_of_two_within((uint64_t)(size_bytes / 2));
+    return bandwidth_report(context, &task, err);
+}
+
+static int bandwidth_run_shared(struct probe_context *context, struct err *err)
+{
+    uint64_t bytes = device_limits(context->device)->shared_array_bytes;
+    const struct bandwidth_task task = {.metric = "shared.bandwidth.read",
+                                        .kind = DEVICE_STREAM_READ,
+                                        .path = DEVICE_SHARED,
+                                        .footprint_bytes = power_of_two_within(bytes)};
+    if (!bytes)
+        return repeats_unsupported(context, task.metric, "a block has no shared memory", err);
+    return bandwidth_report(context, &task, err);
+}
+
+const struct probe probe_l1_data_bandwidth_read = {
+    .description = {"l1_data.bandwidth.read", "bandwidth of reading L1 data, all SMs together",
+                    PROFILE_STANDARD},
+    .depends = {"l1_data.size"},
+    .metrics = {"l1_data.bandwidth.read"},
+    .run = bandwidth_run_l1_data,
+};
+
+const struct probe probe_shared_bandwidth_read = {
+    .description = {"shared.bandwidth.read", "bandwidth of reading shared memory, all SMs together",
+                    PROFILE_STANDARD},
+    .metrics = {"shared.bandwidth.read"},
+    .run = bandwidth_run_shared,
+};

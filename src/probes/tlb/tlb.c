@@ -1,0 +1,398 @@
+/* The probe of TLBs: levels, entries, sets, the size of a page, reach, what a miss costs, and which
+ * SMs share them. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cpd/cpd.h"
+#include "probes/method/chase.h"
+#include "probes/method/repeats.h"
+#include "probes/tlb/tlb_levels.h"
+
+enum { TLB_PENALTIES = 3 };
+
+struct tlb_sharing {
+    uint32_t sms; /* with SM 0; 0: not told */
+};
+
+/* What a miss of a TLB costs: the same loads over all pages, and over parts of them that fit. */
+
+enum {
+    PENALTY_JOBS = 7,
+    FEW_PAGES = 256,
+    FEW_PASSES = 8,
+    WARM_PASSES = 2,
+    RANDOM_FACTOR = 4, /* of the entries, so that nearly all pages miss under random replacement */
+};
+
+/* The pages of an array from element `first` on. */
+static struct device_array penalty_part_of(const struct device_array *all, uint64_t first,
+                                           uint64_t pages)
+{
+    struct device_array part = *all;
+    part.offset_bytes += first * all->stride_bytes;
+    part.size_bytes = pages * all->stride_bytes;
+    return part;
+}
+
+static void add_chase(struct device_job *job, const struct device_array *array, uint64_t pages)
+{
+    chase_add(job, DEVICE_WARM, array, WARM_PASSES * pages);
+    chase_add(job, DEVICE_CHASE, array, pages < FEW_PAGES ? FEW_PASSES * pages : 0);
+}
+
+/* What a miss adds to the same loads: all pages, and parts of them at both ends that fit. */
+static int penalty_once(struct probe_context *context, uint64_t stride, uint64_t pages,
+                        uint64_t part, double *out_cycles, struct err *err)
+{
+    struct device_job jobs[PENALTY_JOBS] = {0};
+    struct device_answer *answers;
+    double longer[PENALTY_JOBS];
+    for (uint32_t i = 0; i < PENALTY_JOBS; i++) {
+        struct device_array all = page_chase_array(stride, pages, i);
+        struct device_array low = penalty_part_of(&all, 0, part);
+        struct device_array high = penalty_part_of(&all, pages - part, part);
+        jobs[i] = chase_job();
+        jobs[i].agents[0].sm = 0;
+        add_chase(&jobs[i], &all, pages);
+        add_chase(&jobs[i], &low, part);
+        add_chase(&jobs[i], &high, part);
+    }
+    int rc = chase_run(context, jobs, PENALTY_JOBS, 1, &answers, err);
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < PENALTY_JOBS; i++) {
+        const struct device_sample *s = answers[i].samples;
+        longer[i] = chase_mean(&s[0]) - (chase_mean(&s[1]) + chase_mean(&s[2])) / 2;
+    }
+    *out_cycles = cpd_median(longer, PENALTY_JOBS);
+    device_answers_fini(answers, PENALTY_JOBS);
+    free(answers);
+    return 0;
+}
+
+/* What a miss adds to a load whose page is in the next level, measured so many times. */
+static int tlb_penalty_measure(struct probe_context *context, const struct tlb_levels *levels,
+                               size_t number, const struct tlb_sets *sets,
+                               double out_cycles[TLB_PENALTIES], struct err *err)
+{
+    const struct tlb_level *level = &levels->levels[number];
+    uint64_t room = page_chase_room(&levels->chase, level->page_bytes);
+    /* So many that all miss, and halves of them fit. At random, many more are needed. */
+    uint64_t pages =
+        sets->policy == TLB_OLDEST ? sets->entries * 7 / 4 : RANDOM_FACTOR * sets->entries;
+    pages = pages < level->far_pages ? pages : level->far_pages;
+    pages = pages < room ? pages : room;
+    pages = pages > sets->entries + sets->sets ? pages : sets->entries + sets->sets;
+    uint64_t part = pages / 2 < sets->entries ? pages / 2 : (sets->entries + 1) / 2;
+    for (size_t i = 0; i < TLB_PENALTIES; i++) {
+        int rc =
+            penalty_once(context, level->page_bytes, pages, part ? part : 1, &out_cycles[i], err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* How many SMs share a TLB with SM 0. */
+
+enum { OWN_MAX = 8, LINES_MAX = 8, PASSES_RANDOM = 4, MANY_PAGES = 512, TRIES = 3 };
+
+/* What evicted pages take longer, as a share of a miss, at least. */
+static const double COLD_SHARE = 0.6;
+
+/* Pages that are timed, and behind them pages that evict them. */
+struct plan {
+    uint64_t stride, own, others;
+    uint64_t passes; /* over the others */
+    uint32_t lines;  /* of each page, one after the other */
+    uint64_t first;  /* so many of the others fill the levels before; 0: there are none */
+};
+
+static struct device_job tlb_sharing_make_job(const struct plan *plan, uint32_t number,
+                                              int32_t helper)
+{
+    struct device_array own = page_chase_array(plan->stride, plan->own, number);
+    struct device_array others = page_chase_array(plan->stride, plan->others, number);
+    struct device_job job = chase_job();
+    others.offset_bytes += (plan->own + 1) * own.stride_bytes;
+    job.agents[0].sm = 0;
+    if (helper >= 0) {
+        job.agent_count = 2;
+        job.agents[1].sm = helper;
+    }
+    chase_add(&job, DEVICE_WARM, &own, 0);
+    chase_add(&job, DEVICE_WARM, &others, plan->passes * plan->others);
+    /* The TLBs of the helper keep pages from launch to launch. What its own ones hold does not come
+     * to the level in question. */
+    if (helper >= 0 && plan->first)
+        chase_add(&job, DEVICE_WARM, &others, plan->first)->agent = 1;
+    if (helper >= 0)
+        chase_add(&job, DEVICE_WARM, &own, 2 * plan->own)->agent = 1;
+    chase_add(&job, DEVICE_CHASE, &own, 0);
+    chase_add(&job, DEVICE_CHASE, &own, 0);
+    return job;
+}
+
+/* What the first pass of SM 0 takes longer than the second, per load, after another SM has loaded
+ * the pages (helper; -1: none). */
+static int tlb_sharing_run_jobs(struct probe_context *context, const struct plan *plan,
+                                int32_t helper, double *out_longer, struct err *err)
+{
+    struct device_job jobs[LINES_MAX] = {0};
+    struct device_answer *answers;
+    double sum = 0;
+    for (uint32_t i = 0; i < plan->lines; i++)
+        jobs[i] = tlb_sharing_make_job(plan, i, helper);
+    int rc = chase_run(context, jobs, plan->lines, 1, &answers, err);
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < plan->lines; i++)
+        sum += chase_mean(&answers[i].samples[0]) - chase_mean(&answers[i].samples[1]);
+    device_answers_fini(answers, plan->lines);
+    free(answers);
+    *out_longer = sum / plan->lines;
+    return 0;
+}
+
+/* A disturbance must not decide: most of three tries, if the first is not clear. */
+static int tlb_sharing_is_shared(struct probe_context *context, const struct plan *plan,
+                                 uint32_t sm, double limit, bool *out_shared, struct err *err)
+{
+    uint32_t yes = 0, no = 0;
+    for (uint32_t i = 0; i < TRIES && yes < 2 && no < 1 + (yes > 0); i++) {
+        double longer;
+        int rc = tlb_sharing_run_jobs(context, plan, (int32_t)sm, &longer, err);
+        if (rc)
+            return rc;
+        *(longer < limit ? &yes : &no) += 1;
+    }
+    *out_shared = yes > no;
+    return 0;
+}
+
+/* SM 0 fills the level with other pages, another SM loads some, and SM 0 times these: they hit
+ * where the level is shared. */
+static int tlb_sharing_measure(struct probe_context *context, const struct tlb_levels *levels,
+                               size_t number, const struct tlb_sets *sets,
+                               struct tlb_sharing *out_sharing, struct err *err)
+{
+    const struct tlb_level *level = &levels->levels[number];
+    struct plan plan = {.stride = level->page_bytes,
+                        .own = sets->entries / 2 < OWN_MAX ? (sets->entries + 1) / 2 : OWN_MAX,
+                        .passes = sets->policy == TLB_OLDEST ? 1 : PASSES_RANDOM};
+    uint64_t room = page_chase_room(&levels->chase, plan.stride);
+    struct tlb_sharing sharing = {.sms = 1};
+    double longer;
+    plan.others = level->miss_pages + level->miss_pages / 8;
+    room = room > 2 * plan.own + 4 ? room - plan.own - 3 : plan.own;
+    plan.others = plan.others < room ? plan.others : room;
+    if (number)
+        plan.first = PASSES_RANDOM * levels->levels[number - 1].miss_pages;
+    plan.lines = plan.others > MANY_PAGES ? 1 : LINES_MAX;
+    int rc = tlb_sharing_run_jobs(context, &plan, -1, &longer, err);
+    if (rc)
+        return rc;
+    if (longer < COLD_SHARE * level->miss_cycles)
+        sharing.sms = 0;
+    double limit = longer - level->miss_cycles / 2;
+    for (uint32_t sm = 1; sharing.sms && sm < device_limits(context->device)->sm_count; sm++) {
+        bool shared = false;
+        rc = tlb_sharing_is_shared(context, &plan, sm, limit, &shared, err);
+        if (rc)
+            return rc;
+        sharing.sms += shared;
+    }
+    *out_sharing = sharing;
+    return 0;
+}
+
+enum { NAME_MAX_BYTES = 48, REASON_MAX = 200 };
+
+/* A rise that is no clear level counts as a doubt above this share of the latency. */
+static const double SURE = 0.99, DOUBTED = 0.5, UNCLEAR_SHARE = 0.05;
+
+static const char METHOD[] = "pages that miss in a chase of one too many";
+
+/* Adds tlb.l1.entries and the like, with the doubt if there is one. */
+static int tlb_add(struct probe_context *context, size_t level, const char *what, double value,
+                   const char *unit, const struct tlb_sets *sets, struct err *err)
+{
+    char metric[NAME_MAX_BYTES];
+    snprintf(metric, sizeof metric, "tlb.l%zu.%s", level + 1, what);
+    struct measure *m = measures_add(context->measures, metric, value, unit, METHOD);
+    if (!m)
+        return err_no_memory(err);
+    m->n = sets->n;
+    m->confidence = *sets->doubt ? DOUBTED : SURE;
+    if (*sets->doubt && measure_set_status(m, MEASURE_NOISY, sets->doubt))
+        return err_no_memory(err);
+    return 0;
+}
+
+static int tlb_add_missing(struct probe_context *context, size_t level, const char *what,
+                           const char *reason, struct err *err)
+{
+    char metric[NAME_MAX_BYTES];
+    snprintf(metric, sizeof metric, "tlb.l%zu.%s", level + 1, what);
+    return measures_add_missing(context->measures, metric, MEASURE_FAILED, reason)
+               ? 0
+               : err_no_memory(err);
+}
+
+static int tlb_report_sets(struct probe_context *context, size_t level, const struct tlb_sets *sets,
+                           struct err *err)
+{
+    static const char *const policies[] = {
+        [TLB_UNKNOWN] = "unknown", [TLB_OLDEST] = "lru_or_fifo", [TLB_RANDOM] = "random"};
+    const char *reason = *sets->doubt ? sets->doubt : "not told: it does not replace the oldest";
+    char metric[NAME_MAX_BYTES];
+    int rc = tlb_add(context, level, "entries", (double)sets->entries, "", sets, err);
+    if (rc)
+        return rc;
+    rc = sets->sets ? tlb_add(context, level, "sets", (double)sets->sets, "", sets, err)
+                    : tlb_add_missing(context, level, "sets", reason, err);
+    if (rc)
+        return rc;
+    rc = sets->sets ? tlb_add(context, level, "ways", (double)sets->ways, "", sets, err)
+                    : tlb_add_missing(context, level, "ways", reason, err);
+    if (rc)
+        return rc;
+    if (sets->largest > sets->ways) {
+        rc = tlb_add(context, level, "ways_largest", (double)sets->largest, "", sets, err);
+        if (rc)
+            return rc;
+    }
+    if (sets->policy == TLB_UNKNOWN)
+        return tlb_add_missing(context, level, "policy", reason, err);
+    snprintf(metric, sizeof metric, "tlb.l%zu.policy", level + 1);
+    const char *word = policies[sets->policy];
+    struct measure *m = measures_add_words(context->measures, metric, &word, 1, METHOD);
+    if (!m)
+        return err_no_memory(err);
+    m->n = sets->n;
+    m->confidence = *sets->doubt ? DOUBTED : SURE;
+    return *sets->doubt && measure_set_status(m, MEASURE_NOISY, sets->doubt) ? err_no_memory(err)
+                                                                             : 0;
+}
+
+static int tlb_report_penalty(struct probe_context *context, const struct tlb_levels *levels,
+                              size_t number, const struct tlb_sets *sets, struct err *err)
+{
+    char metric[NAME_MAX_BYTES];
+    double cycles[TLB_PENALTIES];
+    snprintf(metric, sizeof metric, "tlb.l%zu.penalty", number + 1);
+    int rc = tlb_penalty_measure(context, levels, number, sets, cycles, err);
+    if (rc)
+        return rc;
+    struct measure *m = repeats_add(context, metric, cycles, TLB_PENALTIES, "cycles",
+                                    "the same loads with all pages and with half of them");
+    if (!m || repeats_settle(m))
+        return err_no_memory(err);
+    if (sets->policy == TLB_OLDEST)
+        return 0;
+    return measure_set_status(m, MEASURE_NOISY, "too low: some of the pages are always there")
+               ? err_no_memory(err)
+               : 0;
+}
+
+static int report_level(struct probe_context *context, const struct tlb_levels *levels,
+                        size_t number, const struct tlb_sets *sets, struct err *err)
+{
+    const struct tlb_level *level = &levels->levels[number];
+    const struct tlb_sets sure = {.n = sets->n};
+    struct tlb_sharing sharing;
+    int rc = tlb_report_sets(context, number, sets, err);
+    if (rc)
+        return rc;
+    rc = tlb_report_penalty(context, levels, number, sets, err);
+    if (rc)
+        return rc;
+    rc = tlb_add(context, number, "page", (double)level->page_bytes, "B", &sure, err);
+    if (rc)
+        return rc;
+    rc = tlb_add(context, number, "reach", (double)(sets->entries * level->page_bytes), "B", sets,
+                 err);
+    if (rc)
+        return rc;
+    rc = tlb_sharing_measure(context, levels, number, sets, &sharing, err);
+    if (rc)
+        return rc;
+    if (!sharing.sms)
+        return tlb_add_missing(context, number, "sms",
+                               "other pages did not evict those of SM 0: sharing cannot be tested",
+                               err);
+    return tlb_add(context, number, "sms", sharing.sms, "", sets, err);
+}
+
+/* Small rises that are no clear level are left out, and those that neighbouring pages do not show.
+ * The last large one of these is remembered. */
+static int tlb_measure_sets(struct probe_context *context, struct tlb_levels *levels,
+                            struct tlb_sets *sets, char unclear[REASON_MAX], struct err *err)
+{
+    size_t count = levels->count;
+    bool in_order = true; /* the levels before replace their oldest page */
+    levels->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct tlb_level level = levels->levels[i];
+        struct tlb_sets *own = &sets[levels->count];
+        *own = (struct tlb_sets){0};
+        int rc = level.page_bytes ? tlb_sets_measure(context, levels, i, own, err) : 0;
+        if (rc)
+            return rc;
+        if (!in_order && own->shown && !*own->doubt)
+            snprintf(own->doubt, sizeof own->doubt, "the level before keeps pages in no order");
+        in_order = in_order && (own->policy == TLB_OLDEST || !own->shown);
+        bool large = level.miss_cycles > UNCLEAR_SHARE * level.base_cycles;
+        if (own->policy != TLB_OLDEST && own->shown)
+            snprintf(unclear, REASON_MAX, "a level that rises slowly may hide another one");
+        if (own->clear || (large && own->shown))
+            levels->levels[levels->count++] = level;
+        else if (large)
+            snprintf(unclear, REASON_MAX,
+                     "a rise by %.0f cycles between %llu and %llu pages is no clear level",
+                     level.miss_cycles, (unsigned long long)level.hit_pages,
+                     (unsigned long long)level.miss_pages);
+    }
+    return 0;
+}
+
+/* How far it was looked: what lies beyond is not known. */
+static int tlb_report_count(struct probe_context *context, const struct tlb_levels *levels,
+                            const char *unclear, struct err *err)
+{
+    struct measure *m = measures_add(context->measures, "tlb.levels", (double)levels->count, "",
+                                     "rises of the latency with the number of pages");
+    if (!m || facts_set_int(&m->notes, "memory", (int64_t)levels->chase.room_bytes) ||
+        facts_set_int(&m->notes, "pages", (int64_t)levels->pages) ||
+        facts_set_real(&m->notes, "smallest_rise", levels->smallest_cycles))
+        return err_no_memory(err);
+    m->confidence = *unclear ? DOUBTED : SURE;
+    return *unclear && measure_set_status(m, MEASURE_NOISY, unclear) ? err_no_memory(err) : 0;
+}
+
+static int tlb_run(struct probe_context *context, struct err *err)
+{
+    struct tlb_levels levels;
+    struct tlb_sets sets[TLB_LEVELS_MAX];
+    char unclear[REASON_MAX] = "";
+    struct err own = {0};
+    int rc = tlb_levels_find(context, &levels, &own);
+    if (!rc)
+        rc = tlb_measure_sets(context, &levels, sets, unclear, &own);
+    if (rc)
+        return repeats_end(context, "tlb.levels", rc, &own, err);
+    rc = tlb_report_count(context, &levels, unclear, err);
+    for (size_t i = 0; i < levels.count && !rc; i++)
+        rc = report_level(context, &levels, i, &sets[i], err);
+    return rc;
+}
+
+const struct probe probe_tlb = {
+    .description = {"tlb", "TLBs: levels, entries, ways, page, reach, penalty", PROFILE_FULL},
+    .metrics = {"tlb.levels", "tlb.*"},
+    .last = true, /* it takes all memory */
+    .run = tlb_run,
+};
