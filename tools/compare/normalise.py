@@ -26,12 +26,55 @@ class Approximate(float):
         return number
 
 
+class Numbers:
+    """A curve, a map or a table: its numbers count, in their order, by rows or by columns, whatever mapping or list they are in."""
+    def __init__(self, data):
+        self.data = data
+
+    def __repr__(self):
+        return repr(self.data)
+
+    def __len__(self):
+        return len(numbers_in(self.data))
+
+    def orders(self):
+        """The numbers one after the other; and again with rows and columns exchanged, if all are as long."""
+        yield numbers_in(self.data)
+        items = list(self.data.values()) if isinstance(self.data, dict) else self.data
+        lists = [item for item in items if isinstance(item, list)]
+        if lists and len({len(item) for item in lists}) == 1:
+            yield numbers_in([item for item in items if not isinstance(item, list)]) + numbers_in(list(zip(*lists)))
+
+    def same(self, other):
+        if shape(self.data) == shape(other.data):
+            return same(self.data, other.data)
+        return any(same(a, b) for a in self.orders() for b in other.orders())
+
+
+def shape(data):
+    if isinstance(data, dict):
+        return {key: shape(value) for key, value in data.items()}
+    return [shape(item) for item in data] if isinstance(data, list) else None
+
+
+def numbers_in(data):
+    if isinstance(data, dict):
+        data = list(data.values())
+    if isinstance(data, (list, tuple)):
+        return [found for item in data for found in numbers_in(item)]
+    if isinstance(data, str):
+        data = number(data)
+    return [data] if data is None or isinstance(data, (int, float)) else []
+
+
 def same(a, b):
     if isinstance(a, bool) or isinstance(b, bool) or a is None or b is None:
         return a is b
     if isinstance(a, (int, float)) and isinstance(b, (int, float)):
         step = max(getattr(a, "step", 0), getattr(b, "step", 0))
         return a == b or abs(a - b) <= max(0.51 * step, TOLERANCE * max(abs(a), abs(b)))
+    if isinstance(a, Numbers) and isinstance(b, Numbers):
+        return a.same(b)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
@@ -95,15 +138,18 @@ def decode_table(text):
     head = [number(word) for word in head.split()]
     cells = [[number(word) for word in row.split()] for row in rows]
     return {"columns": [word for word in head if isinstance(word, (int, float))],
-            "rows": [row[0] for row in cells], "cells": [row[1:] for row in cells]}
+            "rows": [[number(word) for word in str(row[0]).split("x")] for row in cells], "cells": [row[1:] for row in cells]}
+
+
+def decode_letters(words, low, step, more=0):
+    """A letter is the number of whole steps above the lowest value: the value lies within the step."""
+    return [[Approximate(low + step * (LETTERS.index(letter) + 0.5), step + more) for letter in word] for word in words]
 
 
 def decode_region_map(text):
-    """`635 4 4534042624 SQNK... TQQL...`: lowest latency, cycles of a letter, bytes of a region, a word per SM group."""
+    """`635 4 4534042624 SQNK... TQQL...`: lowest latency, cycles of a letter, bytes of a region; by SM a letter per region."""
     low, step, size, *words = text.split()
-    return {"region_bytes": int(size),
-            "cycles": [[Approximate(float(low) + float(step) * LETTERS.index(letter), float(step)) for letter in word]
-                       for word in words]}
+    return {"region_bytes": int(size), "cycles": decode_letters(words, float(low), float(step), more=1)}
 
 
 # By the last key of the path, and what the text begins with.
@@ -116,7 +162,6 @@ GRAMMARS = [
     ("surface", r"GB/s by ", decode_table),
     ("table", r"cycles by ", decode_table),
     ("region_map", r"\d", decode_region_map),
-    ("slice_map", r"", lambda text: [number(word) for word in text.split()]),
 ]
 LINK_LISTS = ("gpus", "state", "read", "write", "both", "sm_read", "sm_write", "sm_both", "latency", "latency_ns")
 PLAIN_LIST = re.compile(r"(?:-|[\d.eE+-]+)(?: (?:-|[\d.eE+-]+))+$")
@@ -139,6 +184,9 @@ def decode_text(path, text):
 
 def from_schema_1(data, path=()):
     if isinstance(data, dict):
+        if isinstance(data.get("slice_map"), str):  # its lowest latency and step are notes beside it
+            words, (low, step) = data["slice_map"].split(), (data.pop(key) for key in ("from_cycles", "step_cycles"))
+            data["slice_map"] = decode_letters(words, low, step)
         return {key: from_schema_1(value, (*path, str(key))) for key, value in data.items()}
     if isinstance(data, list):
         return [from_schema_1(value, path) for value in data]
@@ -156,15 +204,32 @@ SCHEMAS = {1: from_schema_1, 2: from_schema_2}
 
 # ---- flat models ----
 
+# What names an item of a list, the first of these that it has; so that another order of a list is one difference, not many.
+NAMES = (("uuid",), ("metric",), ("id",), ("kernel", "model", "what_if"), ("node", "nodes", "slot", "pci", "rank"), ("generated",))
+
+
 def identity(item, place):
-    """What names an item of a list, so that another order of a list is one difference and not many."""
-    words = [str(item[key]) for key in ("uuid", "node", "nodes", "slot", "pci", "id", "metric", "rank", "kernel", "what_if",
-                                        "model", "kind") if isinstance(item.get(key), (str, int))]
-    return "+".join(words) or str(place)
+    for keys in NAMES:
+        words = [str(item[key]) for key in keys if isinstance(item.get(key), (str, int))]
+        if words:
+            return "+".join(words)
+    return str(place)
+
+
+# What schema 1 keeps as one text, and schema 2 as lists in one way or another.
+DRAWN = {"fingerprint", "sm_bandwidth", "curve", "curves", "surface", "table", "region_map", "slice_map", "map", "sizes", "read_map",
+         "write_map", "levels", "by_bytes", "at_once", "l1_by_wish", "texture_by_wish", "read_only_by_wish"}
+
+
+def has_figures(data):
+    """A group of figures may have the name of a drawing: `surface`."""
+    return isinstance(data, dict) and ("value" in data or any(map(has_figures, data.values())))
 
 
 def flatten(data, path, out):
-    if isinstance(data, dict):
+    if isinstance(data, (dict, list)) and path.rpartition("/")[2] in DRAWN and not has_figures(data):
+        out[path] = Numbers(data)
+    elif isinstance(data, dict):
         if not data:
             out[path] = {}
         for key, value in data.items():
