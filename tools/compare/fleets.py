@@ -73,11 +73,12 @@ FAULTS = {
     "missing": lambda r: "",
 }
 MAY_COME_AND_GO = ("slow_dram", "memory_clock", "sm_clock", "slow_host", "noisy")
+OF_LINKS = ("dead_link", "slow_link", "fabric_down")  # refused if the node has no links
 WHEN = ["{sessions: 1}", "{chance: 0.5, each: session}", "{from_ms: 100}", "{grow_ms: 200}"]
 
 
-def fault(rng, where):
-    kind = rng.choice(sorted(FAULTS))
+def fault(rng, where, linked=False):
+    kind = rng.choice([kind for kind in sorted(FAULTS) if linked or kind not in OF_LINKS])
     words = [where, f"kind: {kind}", FAULTS[kind](rng)]
     if kind in MAY_COME_AND_GO and rng.random() < 0.25:
         words.append(f"when: {rng.choice(WHEN)}")
@@ -88,13 +89,14 @@ def node(rng, name, gpus, model, count=1):
     words = [f"  - name: {name}", f"    model: {model}.yaml", f"    gpus: {gpus}"]
     if count > 1:
         words.append(f"    count: {count}")
-    if gpus > 1 and rng.random() < 0.3:
-        shape = rng.choice(["switches", "hypercube", "pcie"])
+    linked = gpus > 1 and rng.random() < 0.3
+    if linked:
+        shape = rng.choice(["switches", "pcie", "hypercube" if gpus != 3 else "switches"])
         words.append(f"    links: {{shape: {shape}, gb_per_s: {rng.choice([25, 150, 400])}}}")
     faults = []
     while rng.random() < 0.6 and len(faults) < 3:
         index = "all" if rng.random() < 0.15 else rng.randrange(gpus)
-        faults.append(fault(rng, f"gpu: {index}"))
+        faults.append(fault(rng, f"gpu: {index}", linked))
     if rng.random() < 0.04:
         faults = ["{gpu: all, kind: dead_driver}"]
     if faults and count == 1:
