@@ -83,7 +83,7 @@ void text_put_column(struct strbuf *buffer, const char *text, unsigned columns)
 }
 
 /* Bytes of the word at `text` that fit into `room` columns. */
-static size_t word_length(const char *text, unsigned room, unsigned *out_columns)
+static size_t text_word_length(const char *text, unsigned room, unsigned *out_columns)
 {
     size_t at = 0;
     unsigned used = 0;
@@ -109,7 +109,7 @@ void text_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, u
     while (*text) {
         unsigned columns;
         text += strspn(text, " ");
-        size_t length = word_length(text, width - indent, &columns);
+        size_t length = text_word_length(text, width - indent, &columns);
         if (!length)
             break;
         unsigned blank = line_empty ? 0 : 1;
@@ -127,7 +127,7 @@ void text_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, u
     strbuf_puts(buffer, "\n");
 }
 
-static void put_figure(struct strbuf *buffer, double value)
+static void text_put_figure(struct strbuf *buffer, double value)
 {
     if (fabs(value) >= 1000 && fabs(value) < 1e15)
         strbuf_printf(buffer, "%.0f", value);
@@ -149,7 +149,7 @@ void text_put_quantity(struct strbuf *buffer, double value, const char *unit)
             value /= 1024;
         unit = units[scale];
     }
-    put_figure(buffer, value);
+    text_put_figure(buffer, value);
     if (unit && *unit && strcmp(unit, "id") != 0) {
         strbuf_puts(buffer, " ");
         text_put_clean(buffer, unit, 20);

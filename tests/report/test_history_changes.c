@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "report/history/history.h"
 #include "report/history/history_changes.h"
-#include "report/history/history_thin.h"
+#include "report/history/history_store.h"
 
 enum { GPUS = 12, DAYS = 30, PER_NODE = 4 };
 
@@ -77,8 +77,7 @@ static void make(struct history *history, const struct course *course, uint64_t 
         history->surveys[history->survey_count - 1].time_s += (int64_t)day * 86400;
         inventory_fini(&inventory);
     }
-    if (history_finish(history, made_config(), &err))
-        fail_msg("%s", err.text);
+    history_finish(history, made_config());
 }
 
 static struct history_changes changes_of(const struct history *history, const char *name)

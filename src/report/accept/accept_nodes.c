@@ -20,7 +20,7 @@ struct census {
     size_t lost;     /* ranks whose GPUs are not known */
     size_t homeless; /* of them, those whose node is not known */
     size_t *found;   /* by model of the order: GPUs on the node in work */
-    size_t *nodes;   /* by census_entry of the order's nodes: nodes found */
+    size_t *nodes;   /* by entry of the order's nodes: nodes found */
 };
 
 enum { NOWHERE = -1 };

@@ -11,7 +11,6 @@
 #include "report/history/history.h"
 #include "report/history/history_changes.h"
 #include "report/history/history_store.h"
-#include "report/history/history_thin.h"
 
 /* The inventories to be read: those of the command line, or those of the store. */
 struct paths {
@@ -159,8 +158,6 @@ static int thin_out(const struct history *history, struct err *err)
 {
     bool *keep = mem_array(history->survey_count, sizeof *keep);
     size_t removed = 0;
-    if (!keep)
-        return err_no_memory(err);
     history_thin(history, keep);
     int rc = 0;
     for (size_t i = 0; i < history->survey_count && !rc; i++) {
@@ -212,7 +209,7 @@ static int history_report(const struct command_options *options, const struct pa
     if (!rc)
         rc = history_add_files(&history, paths, names, &bad, &err);
     if (!rc)
-        rc = history_finish(&history, &basis.config, &err);
+        history_finish(&history, &basis.config);
     if (!rc && thins)
         rc = thin_out(&history, &err);
     for (size_t i = 0; i < history.survey_count && names; i++)

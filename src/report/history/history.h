@@ -91,7 +91,7 @@ struct history {
 };
 
 /* Adds an inventory, from which everything needed is copied. path must outlive the history. -EINVAL
- * if the inventory has no valid time; -ENOMEM. */
+ * if the inventory has no valid time. */
 int history_add(struct history *history, const char *path, uint64_t hash,
                 const struct inventory *inventory, struct err *err);
 
@@ -99,15 +99,20 @@ int history_add(struct history *history, const char *path, uint64_t hash,
 const struct history_survey *history_twin(const struct history *history, uint64_t hash);
 
 /* Sorts the surveys by time and analyses them. To be called once, after the last history_add. */
-int history_finish(struct history *history, const struct judge_config *config, struct err *err);
+void history_finish(struct history *history, const struct judge_config *config);
 void history_fini(struct history *history);
+
+/* The first survey after number `after` that saw the node; HISTORY_NEVER if there is none. -1: from
+ * the first one on. To be called after history_finish, or by its parts. */
+#define HISTORY_NEVER UINT32_MAX
+uint32_t history_next_visit(const struct history *history, uint32_t node, int64_t after);
 
 /* The state of a GPU in survey number `survey`; and as one character. */
 enum history_state history_state_at(const struct history *history, const struct history_gpu *gpu,
                                     uint32_t survey);
 char history_letter(enum history_state state);
 
-/* Append the result for people, or as JSON. Errors only set out_text->failed. */
+/* Append the result for people, or as JSON. */
 void history_put_text(const struct history *history, struct strbuf *out_text);
 void history_put_json(const struct history *history, struct strbuf *out_text);
 

@@ -1,19 +1,130 @@
-/* Since when the figures of one GPU are different: change points of each figure. */
+/* Since when the figures of one GPU are different: the GPU that a user names, and the change points
+ * of each of its figures. */
 #include "report/history/history_changes.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "cpd/cpd.h"
 #include "report/history/history_series.h"
 
+static bool text_begins(const char *text, const char *with)
+{
+    return strncasecmp(text, with, strlen(with)) == 0;
+}
+
+static bool uuid_matches(const char *uuid, const char *name)
+{
+    static const char prefix[] = "GPU-";
+    return *name && uuid &&
+           (text_begins(uuid, name) ||
+            (text_begins(uuid, prefix) && text_begins(uuid + sizeof prefix - 1, name)));
+}
+
+/* "3" is the index, anything else the PCI address or its end ("3b:00.0"). */
+static bool sighting_is_at(const struct history *history, const struct history_sighting *sighting,
+                           const char *place)
+{
+    const char *pci = symbols_data(&history->symbols, sighting->pci);
+    uint64_t index;
+    if (str_parse_u64(place, &index) == 0)
+        return sighting->index >= 0 && (uint64_t)sighting->index == index;
+    const size_t length = strlen(place), whole = pci ? strlen(pci) : 0;
+    return length >= 4 && length <= whole && strcasecmp(pci + whole - length, place) == 0;
+}
+
+/* The card that was seen last in a place; NULL: none ever was. */
+static const struct history_gpu *history_find_at(const struct history *history, uint32_t node,
+                                                 const char *place)
+{
+    const struct history_gpu *found = NULL;
+    uint32_t latest = 0;
+    for (size_t g = 0; g < history->gpu_count; g++)
+        for (size_t i = history->gpus[g].count; i-- > 0;) {
+            const struct history_sighting *sighting = &history->gpus[g].sightings[i];
+            if (sighting->node != node || !sighting_is_at(history, sighting, place))
+                continue;
+            if (!found || sighting->survey > latest) {
+                found = &history->gpus[g];
+                latest = sighting->survey;
+            }
+            break;
+        }
+    return found;
+}
+
+/* -ENOENT with the nearest name of a node. */
+static int history_no_node(const struct history *history, const char *node, struct err *err)
+{
+    const char **names = mem_array(history->visit_count, sizeof *names);
+    size_t count = 0;
+    for (size_t i = 0; i < history->visit_count; i++) /* sorted by node */
+        if (!i || history->visits[i].node != history->visits[i - 1].node)
+            names[count++] = symbols_data(&history->symbols, history->visits[i].node);
+    const char *near = str_nearest(node, names, count);
+    int rc = near ? err_set(err, -ENOENT,
+                            "no node \"%.60s\" in these inventories; did you mean "
+                            "\"%.60s\"?",
+                            node, near)
+                  : err_set(err, -ENOENT, "no node \"%.60s\" in these inventories", node);
+    free(names);
+    return rc;
+}
+
+static int history_find_by_place(const struct history *history, const char *name,
+                                 const struct history_gpu **out_gpu, struct err *err)
+{
+    const char *colon = strchr(name, ':');
+    char *node = str_copy_n(name, (size_t)(colon - name));
+    const uint32_t symbol = symbols_find(&history->symbols, node);
+    const struct history_gpu *found = symbol ? history_find_at(history, symbol, colon + 1) : NULL;
+    int rc = 0;
+    if (found)
+        *out_gpu = found;
+    else if (!symbol)
+        rc = history_no_node(history, node, err);
+    else
+        rc = err_set(err, -ENOENT, "no GPU \"%.60s\" was ever seen on %.60s", colon + 1, node);
+    free(node);
+    return rc;
+}
+
+int history_changes_gpu(const struct history *history, const char *name,
+                        const struct history_gpu **out_gpu, struct err *err)
+{
+    const struct history_gpu *found = NULL;
+    size_t count = 0;
+    for (size_t g = 0; g < history->gpu_count; g++) {
+        const char *uuid = symbols_data(&history->symbols, history->gpus[g].sightings[0].uuid);
+        if (!uuid_matches(uuid, name))
+            continue;
+        found = &history->gpus[g];
+        count++;
+        if (strcasecmp(uuid, name) == 0) { /* not only the beginning */
+            count = 1;
+            break;
+        }
+    }
+    if (count == 1) {
+        *out_gpu = found;
+        return 0;
+    }
+    if (count)
+        return err_set(err, -ENOTUNIQ, "%zu GPUs begin with \"%.60s\"", count, name);
+    if (strchr(name, ':'))
+        return history_find_by_place(history, name, out_gpu, err);
+    return err_set(err, -ENOENT,
+                   "no GPU begins with \"%.60s\"; a GPU is NODE:INDEX, NODE:PCI or a UUID", name);
+}
+
 static const double alpha = 0.01;
 
 /* Where a series is split, in rising order. */
-struct splits {
+struct series_splits {
     size_t *at;
     double *confidence;
     size_t count;
@@ -30,10 +141,10 @@ bool history_change_is_worse(const struct history_figure *figure,
 }
 
 /* Tests windows of values [from, to): the whole, then halves and quarters that overlap, since a
- * figure that fell and rose again has no single split. The number of windows divides alpha.
- * *out_change.split counts from `from`. */
-static int find_split(const struct splits *splits, size_t from, size_t to,
-                      struct cpd_change *out_change)
+ * figure that fell and rose again has no single split. The number of windows divides
+ * alpha. *out_change.split counts from `from`. */
+static int splits_find_one(const struct series_splits *splits, size_t from, size_t to,
+                           struct cpd_change *out_change)
 {
     const struct cpd_options whole = {
         .cost = CPD_COST_RANK, .alpha = alpha, .step_min = splits->step_min, .seed = 1};
@@ -61,39 +172,37 @@ static int find_split(const struct splits *splits, size_t from, size_t to,
 }
 
 /* Splits values [from, to) at every change point: the largest one first, then each side. */
-static int split(struct splits *splits, size_t from, size_t to)
+static int splits_find_all(struct series_splits *splits, size_t from, size_t to)
 {
     struct cpd_change change;
-    int rc = find_split(splits, from, to, &change);
+    int rc = splits_find_one(splits, from, to, &change);
     if (rc || !change.found)
         return rc;
     const size_t middle = from + change.split;
-    rc = split(splits, from, middle);
+    rc = splits_find_all(splits, from, middle);
     if (rc)
         return rc;
     splits->at[splits->count] = middle;
     splits->confidence[splits->count++] = change.confidence;
-    return split(splits, middle, to);
+    return splits_find_all(splits, middle, to);
 }
 
-/* Finds the splits of `points`; 0 or -ENOMEM. Released with splits_free. */
-static int find_splits(const struct history_point *points, size_t count, double step_min,
-                       struct splits *out)
+/* Finds the splits of `points`, released with splits_fini. 0 or an error of cpd_test. */
+static int splits_find(const struct history_point *points, size_t count, double step_min,
+                       struct series_splits *out)
 {
-    *out = (struct splits){.step_min = step_min};
+    *out = (struct series_splits){.step_min = step_min};
     out->at = mem_array(count + 1, sizeof *out->at);
     out->confidence = mem_array(count, sizeof *out->confidence);
     out->values = mem_array(count, sizeof *out->values);
-    if (!out->at || !out->confidence || !out->values)
-        return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         out->values[i] = points[i].share;
-    int rc = split(out, 0, count);
+    int rc = splits_find_all(out, 0, count);
     out->at[out->count] = count;
     return rc;
 }
 
-static void splits_free(struct splits *splits)
+static void splits_fini(struct series_splits *splits)
 {
     free(splits->at);
     free(splits->confidence);
@@ -101,12 +210,11 @@ static void splits_free(struct splits *splits)
 }
 
 /* values: as measured; NULL: of a model, which has none. */
-static int make_changes(const struct splits *splits, const struct history_point *points,
-                        const double *values, struct history_change **out, size_t *out_count)
+static void splits_to_changes(const struct series_splits *splits,
+                              const struct history_point *points, const double *values,
+                              struct history_change **out, size_t *out_count)
 {
     struct history_change *made = mem_array(splits->count, sizeof *made);
-    if (!made)
-        return -ENOMEM;
     for (size_t i = 0; i < splits->count; i++) {
         const size_t from = i ? splits->at[i - 1] : 0, at = splits->at[i], to = splits->at[i + 1];
         const double left = cpd_median(splits->values + from, at - from);
@@ -121,11 +229,10 @@ static int make_changes(const struct splits *splits, const struct history_point 
     }
     *out = made;
     *out_count = splits->count;
-    return 0;
 }
 
 /* Standard deviation of the values around the medians of the pieces between the splits. */
-static double piece_scatter(const struct splits *splits, size_t count)
+static double splits_scatter(const struct series_splits *splits, size_t count)
 {
     double sum = 0;
     for (size_t i = 0, from = 0; i <= splits->count; from = splits->at[i++])
@@ -137,17 +244,14 @@ static double piece_scatter(const struct splits *splits, size_t count)
 }
 
 /* A slow fall has no date. It is told as such if a line describes it better than the pieces. */
-static int check_gradual(struct history_figure *figure, const struct splits *splits)
+static void figure_check_gradual(struct history_figure *figure, const struct series_splits *splits)
 {
-    struct history_line line;
     struct history_point *copy = mem_array(figure->count, sizeof *copy);
-    if (!copy)
-        return -ENOMEM;
     memcpy(copy, figure->points, figure->count * sizeof *copy);
-    int rc = history_line_fit(copy, figure->count, &line);
+    const struct history_line line = history_line_fit(copy, figure->count);
     free(copy);
-    if (rc || !(line.scatter < piece_scatter(splits, figure->count)))
-        return rc;
+    if (!(line.scatter < splits_scatter(splits, figure->count)))
+        return;
     const size_t last = figure->count - 1;
     figure->course = HISTORY_GRADUAL;
     figure->changes[0] = (struct history_change){.before = figure->points[0].survey,
@@ -157,50 +261,50 @@ static int check_gradual(struct history_figure *figure, const struct splits *spl
                                                  .value_after = figure->values[last],
                                                  .confidence = figure->changes[0].confidence};
     figure->change_count = 1;
-    return 0;
 }
 
-static int find_changes(struct history_figure *figure)
+static int figure_find_changes(struct history_figure *figure)
 {
-    struct splits splits;
+    struct series_splits splits;
     if (figure->count < HISTORY_CHANGE_VALUES_MIN)
         return 0;
-    int rc = find_splits(figure->points, figure->count, figure->rule->floor, &splits);
+    int rc = splits_find(figure->points, figure->count, figure->rule->floor, &splits);
     if (!rc)
-        rc = make_changes(&splits, figure->points, figure->values, &figure->changes,
+        splits_to_changes(&splits, figure->points, figure->values, &figure->changes,
                           &figure->change_count);
     figure->course = figure->change_count ? HISTORY_STEPS : HISTORY_STEADY;
-    if (!rc && figure->change_count)
-        rc = check_gradual(figure, &splits);
-    splits_free(&splits);
+    if (figure->change_count)
+        figure_check_gradual(figure, &splits);
+    splits_fini(&splits);
     return rc;
 }
 
 /* What all GPUs of the model did, such as after a new driver. points: scratch. */
-static int find_model_changes(struct history_figure *figure, const struct history_series *series,
-                              struct history_point *points)
+static int figure_find_model_changes(struct history_figure *figure,
+                                     const struct history_series *series,
+                                     struct history_point *points)
 {
-    struct splits splits;
+    struct series_splits splits;
     const size_t count = history_series_level_points(series, points);
     if (count < HISTORY_CHANGE_VALUES_MIN)
         return 0;
-    int rc = find_splits(points, count, figure->rule->floor, &splits);
+    int rc = splits_find(points, count, figure->rule->floor, &splits);
     if (!rc)
-        rc = make_changes(&splits, points, NULL, &figure->model_changes,
+        splits_to_changes(&splits, points, NULL, &figure->model_changes,
                           &figure->model_change_count);
-    splits_free(&splits);
+    splits_fini(&splits);
     return rc;
 }
 
-static const char *unit_of(const struct history *history, uint32_t metric)
+static const char *metric_unit_symbol(const struct history *history, uint32_t metric)
 {
     return metric < history->unit_room ? symbols_data(&history->symbols, history->units[metric])
                                        : NULL;
 }
 
 /* The values as measured, beside the points. */
-static void take_values(struct history_figure *figure, const struct history_series *series,
-                        const struct history_gpu *gpu)
+static void figure_take_values(struct history_figure *figure, const struct history_series *series,
+                               const struct history_gpu *gpu)
 {
     size_t at = 0;
     for (size_t i = 0; i < gpu->count && at < figure->count; i++) {
@@ -212,7 +316,7 @@ static void take_values(struct history_figure *figure, const struct history_seri
 }
 
 /* Where the GPU would be if it had followed its model since before its first change. */
-static void take_levels(struct history_figure *figure, const struct history_series *series)
+static void figure_take_levels(struct history_figure *figure, const struct history_series *series)
 {
     const bool steps = figure->course == HISTORY_STEPS;
     size_t first = 0; /* values before the first change */
@@ -228,45 +332,37 @@ static void take_levels(struct history_figure *figure, const struct history_seri
 }
 
 /* Adds the figure if the GPU has it in two surveys. */
-static int add_figure(struct history_changes *changes, struct history_series *series,
-                      const struct judge_metric *rule)
+static int changes_add_figure(struct history_changes *changes, struct history_series *series,
+                              const struct judge_metric *rule)
 {
     const size_t surveys = series->history->survey_count;
     struct history_figure *figure = &changes->figures[changes->figure_count];
     series->metric = symbols_find(&series->history->symbols, rule->metric);
     if (!series->metric)
         return 0;
-    int rc = history_series_levels(series);
-    if (rc)
-        return rc;
+    history_series_levels(series);
     *figure = (struct history_figure){.rule = rule,
-                                      .unit = unit_of(series->history, series->metric),
+                                      .unit = metric_unit_symbol(series->history, series->metric),
                                       .points = mem_array(surveys, sizeof *figure->points),
                                       .values = mem_array(surveys, sizeof *figure->values),
                                       .levels = mem_array(surveys, sizeof *figure->levels)};
     changes->figure_count++;
-    if (!figure->points || !figure->values || !figure->levels)
-        return -ENOMEM;
     figure->levelled = history_series_level_points(series, figure->points) > 0;
-    rc = find_model_changes(figure, series, figure->points);
+    int rc = figure_find_model_changes(figure, series, figure->points);
     if (rc)
         return rc;
     figure->count = history_series_points(series, changes->gpu, figure->levelled, figure->points);
-    take_values(figure, series, changes->gpu);
-    rc = find_changes(figure);
+    figure_take_values(figure, series, changes->gpu);
+    rc = figure_find_changes(figure);
     if (!rc)
-        take_levels(figure, series);
+        figure_take_levels(figure, series);
     return rc;
 }
 
-static const struct judge_metric *find_rule(const struct judge_config *config, const char *metric,
-                                            struct err *err)
+static const struct judge_metric *config_find_rule(const struct judge_config *config,
+                                                   const char *metric, struct err *err)
 {
     const char **names = mem_array(config->metric_count, sizeof *names);
-    if (!names) {
-        err_no_memory(err);
-        return NULL;
-    }
     for (size_t i = 0; i < config->metric_count; i++)
         names[i] = config->metrics[i].metric;
     const char *near = str_nearest(metric, names, config->metric_count);
@@ -281,26 +377,24 @@ static const struct judge_metric *find_rule(const struct judge_config *config, c
     return NULL;
 }
 
-static int analyse(struct history_changes *changes, const struct judge_config *config,
-                   const struct judge_metric *only)
+static int changes_analyse(struct history_changes *changes, const struct judge_config *config,
+                           const struct judge_metric *only)
 {
     const struct history *history = changes->history;
-    struct history_series series = {.history = history};
-    int rc = -ENOMEM;
-    series.gpus = mem_array(history->gpu_count, sizeof *series.gpus);
-    series.levels = mem_array(history->survey_count, sizeof *series.levels);
-    series.scratch = mem_array(history->survey_count, sizeof *series.scratch);
+    struct history_series series = {
+        .history = history,
+        .gpus = mem_array(history->gpu_count, sizeof *series.gpus),
+        .levels = mem_array(history->survey_count, sizeof *series.levels),
+        .scratch = mem_array(history->survey_count, sizeof *series.scratch)};
+    int rc = 0;
     changes->figures = mem_array(config->metric_count, sizeof *changes->figures);
-    if (series.gpus && series.levels && series.scratch && changes->figures) {
-        for (size_t g = 0; g < history->gpu_count; g++)
-            if (history_series_model(&history->gpus[g]) == history_series_model(changes->gpu))
-                series.gpus[series.gpu_count++] = &history->gpus[g];
-        rc = 0;
-    }
+    for (size_t g = 0; g < history->gpu_count; g++)
+        if (history_series_model(&history->gpus[g]) == history_series_model(changes->gpu))
+            series.gpus[series.gpu_count++] = &history->gpus[g];
     for (size_t i = 0; i < config->metric_count && !rc; i++) {
         const struct judge_metric *rule = &config->metrics[i];
         if (only ? rule == only : rule->worse == JUDGE_LOWER || rule->worse == JUDGE_HIGHER)
-            rc = add_figure(changes, &series, rule);
+            rc = changes_add_figure(changes, &series, rule);
     }
     free(series.gpus);
     free(series.levels);
@@ -313,13 +407,13 @@ int history_changes_find(const struct history *history, const struct history_gpu
                          struct history_changes *out_changes, struct err *err)
 {
     struct history_changes changes = {.history = history, .gpu = gpu};
-    const struct judge_metric *only = metric ? find_rule(config, metric, err) : NULL;
+    const struct judge_metric *only = metric ? config_find_rule(config, metric, err) : NULL;
     if (metric && !only)
         return err->code;
-    int rc = analyse(&changes, config, only);
+    int rc = changes_analyse(&changes, config, only);
     if (rc) {
         history_changes_fini(&changes);
-        return rc == -ENOMEM ? err_no_memory(err) : err_set(err, rc, "cannot analyse the figures");
+        return err_set(err, rc, "cannot analyse the figures");
     }
     *out_changes = changes;
     return 0;

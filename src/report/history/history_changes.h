@@ -3,7 +3,7 @@
 #define GPUMEMTOPO_REPORT_HISTORY_HISTORY_CHANGES_H
 
 #include "report/history/history.h"
-#include "report/history/history_line.h"
+#include "report/history/history_series.h"
 
 /* Fewer values never have a change point at the level of the test (see cpd_test). */
 enum { HISTORY_CHANGE_VALUES_MIN = 10 };
@@ -53,7 +53,7 @@ int history_changes_gpu(const struct history *history, const char *name,
                         const struct history_gpu **out_gpu, struct err *err);
 
 /* Analyses the judged figures of a GPU, or the one of name `metric` alone. -EINVAL if the
- * configuration does not have it; -ENOMEM. Released with history_changes_fini. */
+ * configuration does not have it. Released with history_changes_fini. */
 int history_changes_find(const struct history *history, const struct history_gpu *gpu,
                          const struct judge_config *config, const char *metric,
                          struct history_changes *out_changes, struct err *err);
@@ -63,8 +63,7 @@ void history_changes_fini(struct history_changes *changes);
 bool history_change_is_worse(const struct history_figure *figure,
                              const struct history_change *change);
 
-/* Append the answer for people, as JSON, or as a page with drawings. Errors only set
- * out_text->failed. */
+/* Append the answer for people, as JSON, or as a page with drawings. */
 void history_changes_put_text(const struct history_changes *changes, struct strbuf *out_text);
 void history_changes_put_json(const struct history_changes *changes, struct strbuf *out_text);
 void history_changes_put_page(const struct history_changes *changes, struct strbuf *out_page);

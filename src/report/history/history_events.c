@@ -1,21 +1,19 @@
 /* Cards that moved, were swapped, appeared or went away. */
 #include "report/history/history_events.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "inventory/fingerprint.h"
-#include "report/history/history_visits.h"
 
 enum { SWAPPED_OUT = 1, SWAPPED_IN = 2 };
 
 /* The search for events. */
-struct search {
+struct event_search {
     struct history *history;
     const struct history_sighting **order; /* all sightings, sorted by slot or by serial */
-    unsigned char *swapped; /* by sighting: SWAPPED_OUT, SWAPPED_IN or both; told as a swap */
+    unsigned char *swapped; /* by sighting: SWAPPED_OUT, SWAPPED_IN or both; reported as a swap */
     size_t room;            /* of history->events */
 };
 
@@ -26,21 +24,18 @@ const char *history_event_name(enum history_event_type type)
     return names[type];
 }
 
-static int add(struct search *search, const struct history_event *event)
+static void events_add(struct event_search *search, const struct history_event *event)
 {
     struct history *history = search->history;
-    struct history_event *grown =
-        mem_grow(history->events, &search->room, history->event_count + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    history->events = grown;
-    grown[history->event_count++] = *event;
-    return 0;
+    history->events =
+        mem_grow(history->events, &search->room, history->event_count + 1, sizeof *history->events);
+    history->events[history->event_count++] = *event;
 }
 
 /* The change from one sighting to a later one. old NULL: there is none. */
-static int add_change(struct search *search, enum history_event_type type,
-                      const struct history_sighting *old, const struct history_sighting *now)
+static void events_add_change(struct event_search *search, enum history_event_type type,
+                              const struct history_sighting *old,
+                              const struct history_sighting *now)
 {
     struct history_event event = {.type = type,
                                   .survey = now->survey,
@@ -54,17 +49,18 @@ static int add_change(struct search *search, enum history_event_type type,
         event.old_node = old->node;
         event.old_pci = old->pci;
     }
-    return add(search, &event);
+    events_add(search, &event);
 }
 
 /* MIG instances share slot and serial with each other, and get another UUID when they are made
  * again. */
-static bool is_mig(const struct search *search, const struct history_sighting *sighting)
+static bool sighting_is_mig(const struct event_search *search,
+                            const struct history_sighting *sighting)
 {
     return strncmp(symbols_data(&search->history->symbols, sighting->uuid), "MIG-", 4) == 0;
 }
 
-static int by_slot(const void *left, const void *right)
+static int slot_order(const void *left, const void *right)
 {
     const struct history_sighting *a = *(const struct history_sighting *const *)left;
     const struct history_sighting *b = *(const struct history_sighting *const *)right;
@@ -76,7 +72,7 @@ static int by_slot(const void *left, const void *right)
     return 0;
 }
 
-static int by_serial(const void *left, const void *right)
+static int serial_order(const void *left, const void *right)
 {
     const struct history_sighting *a = *(const struct history_sighting *const *)left;
     const struct history_sighting *b = *(const struct history_sighting *const *)right;
@@ -88,35 +84,34 @@ static int by_serial(const void *left, const void *right)
 }
 
 /* Sorts the sightings of whole GPUs; returns their number. */
-static size_t sort(struct search *search, int (*order)(const void *, const void *))
+static size_t events_sort_sightings(struct event_search *search,
+                                    int (*order)(const void *, const void *))
 {
     size_t count = 0;
     for (size_t i = 0; i < search->history->sighting_count; i++)
-        if (!is_mig(search, &search->history->sightings[i]))
+        if (!sighting_is_mig(search, &search->history->sightings[i]))
             search->order[count++] = &search->history->sightings[i];
     if (count)
         qsort(search->order, count, sizeof *search->order, order);
     return count;
 }
 
-static int find_swaps(struct search *search)
+static void events_find_swaps(struct event_search *search)
 {
-    size_t count = sort(search, by_slot);
-    int rc = 0;
-    for (size_t i = 1; i < count && !rc; i++) {
+    size_t count = events_sort_sightings(search, slot_order);
+    for (size_t i = 1; i < count; i++) {
         const struct history_sighting *old = search->order[i - 1], *now = search->order[i];
         if (!now->node || !now->pci || old->node != now->node || old->pci != now->pci ||
             old->survey == now->survey || old->uuid == now->uuid)
             continue;
         search->swapped[old - search->history->sightings] |= SWAPPED_OUT;
         search->swapped[now - search->history->sightings] |= SWAPPED_IN;
-        rc = add_change(search, HISTORY_SWAPPED, old, now);
+        events_add_change(search, HISTORY_SWAPPED, old, now);
     }
-    return rc;
 }
 
 /* Boards with several GPUs have one serial number for all of them: nothing can be said then. */
-static bool has_several_gpus(const struct history_sighting *const *board, size_t count)
+static bool board_has_several_gpus(const struct history_sighting *const *board, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         if (board[i - 1]->survey == board[i]->survey)
@@ -124,26 +119,24 @@ static bool has_several_gpus(const struct history_sighting *const *board, size_t
     return false;
 }
 
-static int find_boards(struct search *search)
+static void events_find_boards(struct event_search *search)
 {
-    size_t count = sort(search, by_serial);
-    int rc = 0;
-    for (size_t i = 0, end; i < count && !rc; i = end) {
+    size_t count = events_sort_sightings(search, serial_order);
+    for (size_t i = 0, end; i < count; i = end) {
         const struct history_sighting *const *board = search->order + i;
         for (end = i + 1; end < count && search->order[end]->serial == board[0]->serial;)
             end++;
-        if (!board[0]->serial || has_several_gpus(board, end - i))
+        if (!board[0]->serial || board_has_several_gpus(board, end - i))
             continue;
-        for (size_t k = 1; k < end - i && !rc; k++)
+        for (size_t k = 1; k < end - i; k++)
             if (board[k - 1]->uuid != board[k]->uuid)
-                rc = add_change(search, HISTORY_BOARD, board[k - 1], board[k]);
+                events_add_change(search, HISTORY_BOARD, board[k - 1], board[k]);
     }
-    return rc;
 }
 
 /* Whether two fingerprints are of different dies; false if that is not certain. */
-static bool other_die(const struct search *search, const struct history_sighting *old,
-                      const struct history_sighting *now)
+static bool is_other_die(const struct event_search *search, const struct history_sighting *old,
+                         const struct history_sighting *now)
 {
     const struct symbols *symbols = &search->history->symbols;
     struct fingerprint was, is;
@@ -152,52 +145,47 @@ static bool other_die(const struct search *search, const struct history_sighting
            fingerprint_compare(&was, &is).match == FINGERPRINT_OTHER;
 }
 
-static int follow_die(struct search *search, const struct history_gpu *gpu)
+static void events_follow_die(struct event_search *search, const struct history_gpu *gpu)
 {
     const struct history_sighting *known = NULL;
-    int rc = 0;
-    for (size_t i = 0; i < gpu->count && !rc; i++) {
+    for (size_t i = 0; i < gpu->count; i++) {
         const struct history_sighting *now = &gpu->sightings[i];
         if (!now->fingerprint)
             continue;
-        if (known && other_die(search, known, now))
-            rc = add_change(search, HISTORY_DIE, known, now);
+        if (known && is_other_die(search, known, now))
+            events_add_change(search, HISTORY_DIE, known, now);
         known = now;
     }
-    return rc;
 }
 
-static int follow_gpu(struct search *search, const struct history_gpu *gpu)
+static void events_follow_gpu(struct event_search *search, const struct history_gpu *gpu)
 {
     const struct history *history = search->history;
     const struct history_sighting *first = gpu->sightings, *last = &first[gpu->count - 1];
     const struct history_sighting *known = first->serial ? first : NULL; /* with a serial */
-    int rc = 0;
-    for (const struct history_sighting *now = first + 1; now <= last && !rc; now++) {
+    for (const struct history_sighting *now = first + 1; now <= last; now++) {
         if (now[-1].node != now->node || now[-1].pci != now->pci)
-            rc = add_change(search, HISTORY_MOVED, &now[-1], now);
-        if (!rc && known && now->serial && known->serial != now->serial)
-            rc = add_change(search, HISTORY_SERIAL, known, now);
+            events_add_change(search, HISTORY_MOVED, &now[-1], now);
+        if (known && now->serial && known->serial != now->serial)
+            events_add_change(search, HISTORY_SERIAL, known, now);
         known = now->serial ? now : known;
     }
-    if (!rc)
-        rc = follow_die(search, gpu);
-    if (!rc && !(search->swapped[first - history->sightings] & SWAPPED_IN) &&
+    events_follow_die(search, gpu);
+    if (!(search->swapped[first - history->sightings] & SWAPPED_IN) &&
         history_next_visit(history, first->node, -1) < first->survey)
-        rc = add_change(search, HISTORY_NEW, NULL, first);
-    uint32_t next = history_next_visit(history, last->node, last->survey);
-    if (!rc && next != HISTORY_NEVER && !(search->swapped[last - history->sightings] & SWAPPED_OUT))
-        rc = add(search, &(struct history_event){.type = HISTORY_GONE,
-                                                 .survey = next,
-                                                 .uuid = last->uuid,
-                                                 .serial = last->serial,
-                                                 .node = last->node,
-                                                 .pci = last->pci});
-    return rc;
+        events_add_change(search, HISTORY_NEW, NULL, first);
+    const uint32_t next = history_next_visit(history, last->node, last->survey);
+    if (next != HISTORY_NEVER && !(search->swapped[last - history->sightings] & SWAPPED_OUT))
+        events_add(search, &(struct history_event){.type = HISTORY_GONE,
+                                                   .survey = next,
+                                                   .uuid = last->uuid,
+                                                   .serial = last->serial,
+                                                   .node = last->node,
+                                                   .pci = last->pci});
 }
 
-/* Nodes that are new since the first survey. Those of a stranger are told with it. */
-static int find_nodes(struct search *search)
+/* Nodes that are new since the first survey. Those of a stranger are reported with it. */
+static void events_find_nodes(struct event_search *search)
 {
     const struct history *history = search->history;
     for (size_t i = 0; i < history->visit_count; i++) {
@@ -205,14 +193,12 @@ static int find_nodes(struct search *search)
         bool first = !i || history->visits[i - 1].node != visit->node;
         if (!first || !visit->survey || history->surveys[visit->survey].stranger)
             continue;
-        if (add(search, &(struct history_event){
-                            .type = HISTORY_NODE, .survey = visit->survey, .node = visit->node}))
-            return -ENOMEM;
+        events_add(search, &(struct history_event){
+                               .type = HISTORY_NODE, .survey = visit->survey, .node = visit->node});
     }
-    return 0;
 }
 
-static int by_time(const void *left, const void *right, void *user)
+static int event_order(const void *left, const void *right, void *user)
 {
     const struct history_event *a = left, *b = right;
     const struct symbols *symbols = user;
@@ -227,24 +213,20 @@ static int by_time(const void *left, const void *right, void *user)
                  : str_order(symbols_data(symbols, a->uuid), symbols_data(symbols, b->uuid));
 }
 
-int history_events_find(struct history *history)
+void history_events_find(struct history *history)
 {
-    struct search search = {.history = history};
-    search.order = mem_array(history->sighting_count, sizeof *search.order);
-    search.swapped = mem_array(history->sighting_count, sizeof *search.swapped);
-    int rc = search.order && search.swapped ? 0 : -ENOMEM;
-    if (!rc)
-        rc = find_swaps(&search);
-    if (!rc)
-        rc = find_boards(&search);
-    for (size_t i = 0; i < history->gpu_count && !rc; i++)
-        rc = follow_gpu(&search, &history->gpus[i]);
-    if (!rc)
-        rc = find_nodes(&search);
-    if (!rc && history->event_count)
-        qsort_r(history->events, history->event_count, sizeof *history->events, by_time,
+    struct event_search search = {.history = history,
+                                  .order = mem_array(history->sighting_count, sizeof *search.order),
+                                  .swapped =
+                                      mem_array(history->sighting_count, sizeof *search.swapped)};
+    events_find_swaps(&search);
+    events_find_boards(&search);
+    for (size_t i = 0; i < history->gpu_count; i++)
+        events_follow_gpu(&search, &history->gpus[i]);
+    events_find_nodes(&search);
+    if (history->event_count)
+        qsort_r(history->events, history->event_count, sizeof *history->events, event_order,
                 &history->symbols);
     free(search.order);
     free(search.swapped);
-    return rc;
 }

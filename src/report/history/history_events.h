@@ -27,7 +27,7 @@ struct history_event {
 /* "moved", "swapped", ... */
 const char *history_event_name(enum history_event_type type);
 
-/* Fills history->events. 0 or -ENOMEM. */
-int history_events_find(struct history *history);
+/* Fills history->events. */
+void history_events_find(struct history *history);
 
 #endif

@@ -1,5 +1,5 @@
-/* A folder that keeps inventories by date: locked, and each file written completely or not at all.
- */
+/* A folder that keeps inventories by date: locked, and each file written completely or not at all;
+ * and which of them are worth keeping. */
 #include "report/history/history_store.h"
 
 #include <dirent.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,37 +17,39 @@
 #include "base/mem.h"
 #include "base/new_file.h"
 #include "base/str.h"
+#include "report/history/history_events.h"
 
 /* "20261117T040215Z-0123456789abcdef.yaml": time and hash of the text. */
-static const char pattern[] = "ddddddddTddddddZ-hhhhhhhhhhhhhhhh.yaml";
+static const char store_name_pattern[] = "ddddddddTddddddZ-hhhhhhhhhhhhhhhh.yaml";
 
 /* Length of the beginning of `name` that is like the pattern. */
-static size_t like_pattern(const char *name)
+static size_t store_name_length(const char *name)
 {
     size_t i = 0;
-    for (; pattern[i] && name[i]; i++) {
-        const char *allowed = pattern[i] == 'd'   ? "0123456789"
-                              : pattern[i] == 'h' ? "0123456789abcdef"
-                                                  : NULL;
-        if (allowed ? !strchr(allowed, name[i]) : name[i] != pattern[i])
+    for (; store_name_pattern[i] && name[i]; i++) {
+        const char *allowed = store_name_pattern[i] == 'd'   ? "0123456789"
+                              : store_name_pattern[i] == 'h' ? "0123456789abcdef"
+                                                             : NULL;
+        if (allowed ? !strchr(allowed, name[i]) : name[i] != store_name_pattern[i])
             break;
     }
     return i;
 }
 
-static bool is_of_store(const char *name)
+static bool is_store_name(const char *name)
 {
-    return strlen(name) == sizeof pattern - 1 && like_pattern(name) == sizeof pattern - 1;
+    return strlen(name) == sizeof store_name_pattern - 1 &&
+           store_name_length(name) == sizeof store_name_pattern - 1;
 }
 
 /* What new_file makes before it renames the file. */
-static bool is_left_over(const char *name)
+static bool is_store_left_over(const char *name)
 {
-    return like_pattern(name) == sizeof pattern - 1 &&
-           strncmp(name + sizeof pattern - 1, ".tmp.", 5) == 0;
+    return store_name_length(name) == sizeof store_name_pattern - 1 &&
+           strncmp(name + sizeof store_name_pattern - 1, ".tmp.", 5) == 0;
 }
 
-static int lock(const struct history_store *store, int command)
+static int store_lock(const struct history_store *store, int command)
 {
     struct flock range = {.l_type = store->writes ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
     int rc;
@@ -57,12 +60,12 @@ static int lock(const struct history_store *store, int command)
 }
 
 /* The kernel releases the lock of a process that ends, so waiting needs no limit. */
-static int wait_for_lock(const struct history_store *store, struct err *err)
+static int store_wait_for_lock(const struct history_store *store, struct err *err)
 {
-    int rc = lock(store, F_OFD_SETLK);
+    int rc = store_lock(store, F_OFD_SETLK);
     if (rc == -EAGAIN || rc == -EACCES) {
         log_warning("%s is in use by another process: waiting for it", store->folder);
-        rc = lock(store, F_OFD_SETLKW);
+        rc = store_lock(store, F_OFD_SETLKW);
     }
     return rc ? err_set_at(err, rc, store->folder, 0, 0, "cannot be locked: %s", strerror(-rc)) : 0;
 }
@@ -79,15 +82,13 @@ int history_store_open(const char *folder, bool writes, struct history_store *ou
     if (!S_ISDIR(info.st_mode))
         return err_set_at(err, -ENOTDIR, folder, 0, 0, "is not a folder");
     char *path = str_format("%s/.lock", folder);
-    if (!path)
-        return err_no_memory(err);
     store.fd = open(path, (writes ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW, 0666);
     int rc = store.fd < 0 && (writes || errno != ENOENT) ? -errno : 0;
     free(path);
     if (rc)
         return err_set_at(err, rc, folder, 0, 0, "its lock cannot be opened: %s", strerror(-rc));
     if (store.fd >= 0)
-        rc = wait_for_lock(&store, err);
+        rc = store_wait_for_lock(&store, err);
     if (rc)
         close(store.fd);
     else
@@ -95,9 +96,9 @@ int history_store_open(const char *folder, bool writes, struct history_store *ou
     return rc;
 }
 
-/* NULL: out of memory. generated is a valid stamp: "2026-11-17T04:02:15Z". */
-static char *path_of(const struct history_store *store, const char *generated, const char *text,
-                     size_t length)
+/* generated is a valid stamp: "2026-11-17T04:02:15Z". */
+static char *store_path(const struct history_store *store, const char *generated, const char *text,
+                        size_t length)
 {
     char stamp[CLOCK_STAMP_MAX];
     size_t count = 0;
@@ -116,9 +117,7 @@ int history_store_add(struct history_store *store, const char *generated, const 
     int64_t time_s;
     if (clock_parse_stamp(generated, &time_s))
         return err_set(err, -EINVAL, "gpumemtopo.generated is not a time in UTC");
-    char *path = path_of(store, generated, text, length);
-    if (!path)
-        return err_no_memory(err);
+    char *path = store_path(store, generated, text, length);
     const bool is_new = access(path, F_OK) != 0;
     int rc = is_new ? new_file_create(path, &file, err) : 0;
     if (is_new && !rc) {
@@ -133,7 +132,7 @@ int history_store_add(struct history_store *store, const char *generated, const 
     return rc;
 }
 
-static void forget_files(struct history_store *store)
+static void store_forget_files(struct history_store *store)
 {
     for (size_t i = 0; i < store->file_count; i++)
         free(store->files[i]);
@@ -142,40 +141,32 @@ static void forget_files(struct history_store *store)
     store->file_count = store->others = 0;
 }
 
-static int take_entry(struct history_store *store, const char *name)
+static void store_take_entry(struct history_store *store, const char *name)
 {
-    if (is_of_store(name)) {
+    if (is_store_name(name))
+        store->files[store->file_count++] = str_format("%s/%s", store->folder, name);
+    else if (is_store_left_over(name) && store->writes) {
         char *path = str_format("%s/%s", store->folder, name);
-        if (!path)
-            return -ENOMEM;
-        store->files[store->file_count++] = path;
-    } else if (is_left_over(name) && store->writes) {
-        char *path = str_format("%s/%s", store->folder, name);
-        if (!path)
-            return -ENOMEM;
         unlink(path); /* if it stays, it only takes room */
         free(path);
     } else if (name[0] != '.')
         store->others++;
-    return 0;
 }
 
 int history_store_list(struct history_store *store, struct err *err)
 {
     struct dirent **entries = NULL;
-    forget_files(store);
+    store_forget_files(store);
     int count = scandir(store->folder, &entries, NULL, alphasort);
     if (count < 0)
         return err_set_at(err, -errno, store->folder, 0, 0, "cannot be read: %s", strerror(errno));
     store->files = mem_array((size_t)count, sizeof *store->files);
-    int rc = store->files ? 0 : err_no_memory(err);
     for (int i = 0; i < count; i++) {
-        if (!rc && take_entry(store, entries[i]->d_name))
-            rc = err_no_memory(err);
+        store_take_entry(store, entries[i]->d_name);
         free(entries[i]);
     }
     free(entries);
-    return rc;
+    return 0;
 }
 
 int history_store_remove(const char *path, struct err *err)
@@ -187,8 +178,79 @@ int history_store_remove(const char *path, struct err *err)
 
 void history_store_close(struct history_store *store)
 {
-    forget_files(store);
+    store_forget_files(store);
     if (store->folder && store->fd >= 0)
         close(store->fd);
     *store = (struct history_store){0};
+}
+
+static const int64_t day_s = 86400;
+
+/* Of a GPU in a survey: whether something is wrong with it, and what. */
+static int sighting_trouble(const struct history_sighting *sighting)
+{
+    return sighting->state == HISTORY_OUTLIER      ? 1 + (int)sighting->kind
+           : sighting->state == HISTORY_UNMEASURED ? -1
+                                                   : 0;
+}
+
+/* A result that was only repeated has the trouble of the one before it. */
+static void thin_keep_troubles(const struct history *history, bool *keep)
+{
+    for (size_t g = 0; g < history->gpu_count; g++) {
+        const struct history_gpu *gpu = &history->gpus[g];
+        int last = sighting_trouble(&gpu->sightings[0]);
+        for (size_t i = 1; i < gpu->count; i++) {
+            if (gpu->sightings[i].state == HISTORY_SAME)
+                continue;
+            int now = sighting_trouble(&gpu->sightings[i]);
+            if (now != last)
+                keep[gpu->sightings[i - 1].survey] = keep[gpu->sightings[i].survey] = true;
+            last = now;
+        }
+    }
+}
+
+static void thin_keep_events(const struct history *history, bool *keep)
+{
+    for (size_t i = 0; i < history->event_count; i++) {
+        const uint32_t survey = history->events[i].survey;
+        keep[survey] = true;
+        if (survey)
+            keep[survey - 1] = true;
+    }
+}
+
+/* Surveys with the same number are of the same week, or month. */
+static int64_t week_number(int64_t time_s)
+{
+    return (time_s / day_s + 3) / 7; /* 1970-01-01 was a Thursday */
+}
+
+static int64_t month_number(int64_t time_s)
+{
+    struct tm parts = {0};
+    const time_t time = (time_t)time_s;
+    gmtime_r(&time, &parts);
+    return (int64_t)parts.tm_year * 12 + parts.tm_mon;
+}
+
+void history_thin(const struct history *history, bool *out_keep)
+{
+    const size_t count = history->survey_count;
+    int64_t week = INT64_MIN, month = INT64_MIN;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t time_s = history->surveys[i].time_s;
+        const int64_t age_s = history->surveys[count - 1].time_s - time_s;
+        const bool recent = age_s <= HISTORY_THIN_DAYS * day_s;
+        const bool weekly = age_s <= (HISTORY_THIN_DAYS + 7 * HISTORY_THIN_WEEKS) * day_s;
+        const bool begins = weekly ? week_number(time_s) != week : month_number(time_s) != month;
+        out_keep[i] = !i || i == count - 1 || recent || begins;
+        if (out_keep[i]) {
+            week = week_number(time_s);
+            month = month_number(time_s);
+        }
+    }
+    thin_keep_troubles(history, out_keep);
+    thin_keep_events(history, out_keep);
 }

@@ -1,4 +1,4 @@
-/* A folder that keeps inventories by date. */
+/* A folder that keeps inventories by date, and which of them are worth keeping. */
 #ifndef GPUMEMTOPO_REPORT_HISTORY_HISTORY_STORE_H
 #define GPUMEMTOPO_REPORT_HISTORY_HISTORY_STORE_H
 
@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "report/history/history.h"
 
 /* Opened by one writer or by any number of readers at a time. Zero-initialised is closed. */
 struct history_store {
@@ -35,5 +36,14 @@ int history_store_list(struct history_store *store, struct err *err);
 int history_store_remove(const char *path, struct err *err);
 
 void history_store_close(struct history_store *store);
+
+/* All of the last days count, then one of each week, then one of each month. Time counts from the
+ * newest survey, so that a store that nobody feeds loses nothing. */
+enum { HISTORY_THIN_DAYS = 14, HISTORY_THIN_WEEKS = 26 };
+
+/* Sets out_keep, by survey. The first and the last one are kept, and both sides of each change: a
+ * GPU became or ceased to be an outlier or unmeasured, a card moved, is new or gone. To be called
+ * after history_finish. What is left of a thinned history is kept when it is thinned again. */
+void history_thin(const struct history *history, bool *out_keep);
 
 #endif

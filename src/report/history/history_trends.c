@@ -2,7 +2,6 @@
  * surveys. */
 #include "report/history/history_trends.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -21,7 +20,7 @@ static const double common_dof = 12;
 static const double steady_share = 0.75;
 
 /* One metric of one model. */
-struct field {
+struct trend_field {
     struct history *history;
     const struct judge_metric *rule;
     struct history_series series;
@@ -31,15 +30,14 @@ struct field {
     size_t room;    /* of history->trends */
 };
 
-/* From survey to survey, because a trend hardly changes these differences. 0 or -ENOMEM. */
-static int find_scatter(struct field *field, bool levelled, struct history_point *points)
+/* From survey to survey, because a trend hardly changes these differences. */
+static void trend_find_scatter(struct trend_field *field, bool levelled,
+                               struct history_point *points)
 {
     size_t room = 0, count = 0;
     for (size_t g = 0; g < field->series.gpu_count; g++)
         room += field->series.gpus[g]->count;
     double *steps = mem_array(2 * room, sizeof *steps);
-    if (!steps)
-        return -ENOMEM;
     for (size_t g = 0; g < field->series.gpu_count; g++) {
         size_t n = history_series_points(&field->series, field->series.gpus[g], levelled, points);
         for (size_t i = 1; i < n; i++)
@@ -49,29 +47,24 @@ static int find_scatter(struct field *field, bool levelled, struct history_point
     if (levelled && count >= STEPS_MIN)
         field->scatter = robust_fit(steps, count, steps + room).sigma / sqrt(2);
     free(steps);
-    return 0;
 }
 
-static int add(struct field *field, const struct history_trend *trend)
+static void trends_add(struct trend_field *field, const struct history_trend *trend)
 {
     struct history *history = field->history;
-    struct history_trend *grown =
-        mem_grow(history->trends, &field->room, history->trend_count + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    history->trends = grown;
-    grown[history->trend_count++] = *trend;
-    return 0;
+    history->trends =
+        mem_grow(history->trends, &field->room, history->trend_count + 1, sizeof *history->trends);
+    history->trends[history->trend_count++] = *trend;
 }
 
 /* Adds the trend if it is a loss that is steady, large enough and beyond the scatter. */
-static int judge_line(struct field *field, const struct history_gpu *gpu,
-                      struct history_point *points, size_t count)
+static void trend_judge_line(struct trend_field *field, const struct history_gpu *gpu,
+                             struct history_point *points, size_t count)
 {
     const double sign = field->rule->worse == JUDGE_LOWER ? -1 : 1;
-    struct history_line line;
-    if (count < HISTORY_LINE_MIN || history_line_fit(points, count, &line))
-        return count < HISTORY_LINE_MIN ? 0 : -ENOMEM;
+    if (count < HISTORY_LINE_MIN)
+        return;
+    const struct history_line line = history_line_fit(points, count);
     const double own = line.scatter, common = field->scatter, least = field->rule->floor / 8;
     const double scatter = fmax(fmax(own, common), least);
     /* A scatter that only this series shows rests on few values. */
@@ -80,8 +73,8 @@ static int judge_line(struct field *field, const struct history_gpu *gpu,
     if (sign * line.change < field->rule->floor ||
         (sign > 0 ? line.rising : line.falling) < steady_share ||
         fabs(line.change) < error * student_quantile(field->tail, dof))
-        return 0;
-    return add(field, &(struct history_trend){.gpu = gpu,
+        return;
+    trends_add(field, &(struct history_trend){.gpu = gpu,
                                               .model = field->model,
                                               .metric = field->series.metric,
                                               .change = line.change,
@@ -94,7 +87,7 @@ static int judge_line(struct field *field, const struct history_gpu *gpu,
 }
 
 /* The values of the first and the last survey that measured the GPU. */
-static void set_ends(const struct field *field, struct history_trend *trend)
+static void trend_set_ends(const struct trend_field *field, struct history_trend *trend)
 {
     for (size_t i = 0; i < trend->gpu->count; i++) {
         double value = history_series_value(&field->series, &trend->gpu->sightings[i]);
@@ -106,34 +99,30 @@ static void set_ends(const struct field *field, struct history_trend *trend)
     }
 }
 
-static int judge_gpus(struct field *field, bool levelled, struct history_point *points)
+static void trends_judge_gpus(struct trend_field *field, bool levelled,
+                              struct history_point *points)
 {
     for (size_t g = 0; g < field->series.gpu_count; g++) {
         const size_t before = field->history->trend_count;
         size_t count =
             history_series_points(&field->series, field->series.gpus[g], levelled, points);
-        if (judge_line(field, field->series.gpus[g], points, count))
-            return -ENOMEM;
+        trend_judge_line(field, field->series.gpus[g], points, count);
         if (field->history->trend_count > before)
-            set_ends(field, &field->history->trends[before]);
+            trend_set_ends(field, &field->history->trends[before]);
     }
-    return 0;
 }
 
-static int judge_field(struct field *field, struct history_point *points)
+static void trends_judge_field(struct trend_field *field, struct history_point *points)
 {
-    int rc = history_series_levels(&field->series);
-    if (rc)
-        return rc;
+    history_series_levels(&field->series);
     const size_t levels = history_series_level_points(&field->series, points);
     field->scatter = 0;
-    rc = judge_line(field, NULL, points, levels);
-    if (!rc)
-        rc = find_scatter(field, levels > 0, points);
-    return rc ? rc : judge_gpus(field, levels > 0, points);
+    trend_judge_line(field, NULL, points, levels);
+    trend_find_scatter(field, levels > 0, points);
+    trends_judge_gpus(field, levels > 0, points);
 }
 
-static int by_model(const void *left, const void *right)
+static int gpu_model_order(const void *left, const void *right)
 {
     const struct history_gpu *a = *(const struct history_gpu *const *)left;
     const struct history_gpu *b = *(const struct history_gpu *const *)right;
@@ -142,24 +131,21 @@ static int by_model(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Each metric of the model whose GPUs are gpus[0 .. count - 1]. */
-static int judge_model(struct field *field, const struct judge_config *config,
-                       struct history_point *points)
+/* Each metric of the model whose GPUs are in the series. */
+static void trends_judge_model(struct trend_field *field, const struct judge_config *config,
+                               struct history_point *points)
 {
     for (size_t i = 0; i < config->metric_count; i++) {
-        const struct judge_metric *rule = &config->metrics[i];
-        field->series.metric = symbols_find(&field->history->symbols, rule->metric);
-        field->rule = rule;
-        if (!field->series.metric || (rule->worse != JUDGE_LOWER && rule->worse != JUDGE_HIGHER))
-            continue;
-        if (judge_field(field, points))
-            return -ENOMEM;
+        field->rule = &config->metrics[i];
+        field->series.metric = symbols_find(&field->history->symbols, field->rule->metric);
+        if (field->series.metric &&
+            (field->rule->worse == JUDGE_LOWER || field->rule->worse == JUDGE_HIGHER))
+            trends_judge_field(field, points);
     }
-    return 0;
 }
 
 /* Models first; then the largest change. */
-static int by_size(const void *left, const void *right, void *user)
+static int trend_order(const void *left, const void *right, void *user)
 {
     const struct history_trend *a = left, *b = right;
     const struct symbols *symbols = user;
@@ -174,48 +160,37 @@ static int by_size(const void *left, const void *right, void *user)
                      symbols_data(symbols, b->gpu->sightings[0].uuid));
 }
 
-static int judge_models(struct field *field, const struct judge_config *config,
-                        const struct history_gpu **gpus, struct history_point *points)
+void history_trends_find(struct history *history, const struct judge_config *config)
 {
-    const size_t count = field->history->gpu_count;
-    for (size_t i = 0, end; i < count; i = end) {
+    const size_t surveys = history->survey_count, count = history->gpu_count;
+    const struct history_gpu **gpus = mem_array(count, sizeof *gpus);
+    struct history_point *points = mem_array(surveys, sizeof *points);
+    struct trend_field field = {
+        .history = history,
+        .series = {.history = history,
+                   .levels = mem_array(surveys, sizeof *field.series.levels),
+                   .scratch = mem_array(surveys, sizeof *field.series.scratch)},
+        .tail =
+            fmin(config->false_alarms / ((double)count * (double)config->metric_count + 1), 0.5)};
+    for (size_t i = 0; i < count; i++)
+        gpus[i] = &history->gpus[i];
+    if (count)
+        qsort(gpus, count, sizeof *gpus, gpu_model_order);
+    for (size_t i = 0, end; i < count && surveys >= HISTORY_LINE_MIN; i = end) {
         for (end = i + 1;
              end < count && history_series_model(gpus[end]) == history_series_model(gpus[i]);)
             end++;
-        field->series.gpus = gpus + i;
-        field->series.gpu_count = end - i;
-        field->model = history_series_model(gpus[i]);
-        if (field->model && judge_model(field, config, points))
-            return -ENOMEM;
+        field.series.gpus = gpus + i;
+        field.series.gpu_count = end - i;
+        field.model = history_series_model(gpus[i]);
+        if (field.model)
+            trends_judge_model(&field, config, points);
     }
-    return 0;
-}
-
-int history_trends_find(struct history *history, const struct judge_config *config)
-{
-    const size_t surveys = history->survey_count, gpu_count = history->gpu_count;
-    const struct history_gpu **gpus = mem_array(gpu_count, sizeof *gpus);
-    struct history_point *points = mem_array(surveys, sizeof *points);
-    struct field field = {.history = history, .series.history = history};
-    int rc = -ENOMEM;
-    field.series.levels = mem_array(surveys, sizeof *field.series.levels);
-    field.series.scratch = mem_array(surveys, sizeof *field.series.scratch);
-    if (!gpus || !points || !field.series.levels || !field.series.scratch)
-        goto out;
-    for (size_t i = 0; i < gpu_count; i++)
-        gpus[i] = &history->gpus[i];
-    if (gpu_count)
-        qsort(gpus, gpu_count, sizeof *gpus, by_model);
-    field.tail = config->false_alarms / ((double)gpu_count * (double)config->metric_count + 1);
-    field.tail = fmin(field.tail, 0.5);
-    rc = surveys < HISTORY_LINE_MIN ? 0 : judge_models(&field, config, gpus, points);
-    if (!rc && history->trend_count)
-        qsort_r(history->trends, history->trend_count, sizeof *history->trends, by_size,
+    if (history->trend_count)
+        qsort_r(history->trends, history->trend_count, sizeof *history->trends, trend_order,
                 &history->symbols);
-out:
     free(gpus);
     free(points);
     free(field.series.levels);
     free(field.series.scratch);
-    return rc;
 }

@@ -16,7 +16,7 @@ struct history_trend {
     size_t surveys;
 };
 
-/* Fills history->trends; the method is in docs/report.md. 0 or -ENOMEM. */
-int history_trends_find(struct history *history, const struct judge_config *config);
+/* Fills history->trends; the method is in docs/report.md. */
+void history_trends_find(struct history *history, const struct judge_config *config);
 
 #endif

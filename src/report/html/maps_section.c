@@ -122,7 +122,7 @@ enum { LEVELS = 8, SMS_MAX = 1024, GROUPS_MAX = 128, CELL_PX = 5 };
 static const char die_letters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* The map as a text of die_letters: rows of SMs, a space between two. */
+/* The map as a text of letters: rows of SMs, a space between two. */
 struct die_map {
     const char *rows;
     size_t sms, groups;
@@ -204,7 +204,7 @@ static void die_put_slices(struct strbuf *out, const struct inventory_model *mod
     die_map_put(out, &map, "group of slices");
 }
 
-/* The text begins with the lowest latency, the step between two die_letters, and the distance of
+/* The text begins with the lowest latency, the step between two letters, and the distance of
  * two regions. */
 static void die_put_regions(struct strbuf *out, const struct inventory_model *model)
 {
