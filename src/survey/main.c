@@ -30,8 +30,7 @@
 #include "survey/start/stand_aside.h"
 #include "survey/start/standalone.h"
 #include "survey/survey.h"
-#include "survey/worker/request.h"
-#include "survey/worker/worker.h"
+#include "survey/worker.h"
 
 static bool sighup_was_ignored;
 

@@ -23,10 +23,8 @@
 #include "survey/root/inputs.h"
 #include "survey/root/progress.h"
 #include "survey/root/recording.h"
-#include "survey/root/replaying.h"
-#include "survey/root/room.h"
+#include "survey/root/resources.h"
 #include "survey/root/root.h"
-#include "survey/root/second_look.h"
 #include "survey/start/exit_file.h"
 
 /* MPI has no descriptor to poll, so messages are polled at intervals: short ones while something
@@ -45,7 +43,7 @@ struct run {
     struct record *record; /* the replayed record; NULL: none */
     struct progress progress;
     int sleep_ms;
-    bool deaf;                     /* the warning that nothing can be received was printed */
+    bool receive_failed;           /* the warning that nothing can be received was printed */
     double measured_s, reported_s; /* seconds since the start, for --verbose */
 };
 
@@ -84,18 +82,15 @@ bool survey_interrupted(void)
     return interrupted;
 }
 
-static bool for_root(const struct comm_message *message)
+/* Passes a message on and releases it. An invalid message is dropped with a warning; its sender
+ * will miss its deadline. */
+static int run_deliver(struct run *run, struct comm_message *message, struct err *err)
 {
-    return message->frame.type == MESSAGE_ANNOUNCE || message->frame.type == MESSAGE_RESULT ||
-           message->frame.type == MESSAGE_BEAT;
-}
-
-/* An invalid message is dropped with a warning. Its sender will miss its deadline. */
-static int hand_out(struct run *run, struct comm_message *message, struct err *err)
-{
+    uint32_t type = message->frame.type;
+    bool for_root = type == MESSAGE_ANNOUNCE || type == MESSAGE_RESULT || type == MESSAGE_BEAT;
     struct err odd = {0};
-    int rc = for_root(message) && run->root ? root_take(run->root, message, &odd)
-                                            : rank_take(run->rank, message, &odd);
+    int rc = for_root && run->root ? root_take(run->root, message, &odd)
+                                   : rank_take(run->rank, message, &odd);
     if (rc == -EBADMSG)
         log_warning("message of rank %d dropped: %s", message->from, odd.text);
     else if (rc)
@@ -104,117 +99,86 @@ static int hand_out(struct run *run, struct comm_message *message, struct err *e
     return rc == -EBADMSG ? 0 : rc;
 }
 
-/* Hands out all messages that have arrived. Returns 1 if there was any, 0 if none, or an error that
+/* Delivers all messages that have arrived. Returns 1 if there was any, 0 if none, or an error that
  * ends the run. */
-static int drain(struct run *run, struct err *err)
+static int run_receive(struct run *run, struct err *err)
 {
     struct comm_message message;
     for (int any = 0;; any = 1) {
         struct err odd = {0};
         int rc = comm_receive(run->comm, &message, &odd);
-        if (rc > 0)
-            rc = hand_out(run, &message, err);
-        else if (rc == -EBADMSG) {
+        if (rc > 0) {
+            rc = run_deliver(run, &message, err);
+            if (rc)
+                return rc;
+        } else if (rc == -EBADMSG) {
             log_warning("message dropped: %s", odd.text);
-            rc = 0;
-        } else if (rc == -ENOMEM)
-            *err = odd;
-        else {
+        } else {
             /* What this rank has, and what has arrived so far, is still reported. */
-            if (rc && !run->deaf)
+            if (rc && !run->receive_failed)
                 log_warning("messages cannot be received: %s", odd.text);
-            run->deaf |= rc != 0;
+            run->receive_failed |= rc != 0;
             return any;
         }
-        if (rc)
-            return rc;
     }
 }
 
-static int wait_a_little(struct run *run, bool busy, struct err *err)
+/* Until a worker writes, or for a while. */
+static void run_wait(struct run *run, bool busy)
 {
     size_t count = 0;
     struct pollfd *fds = rank_poll(run->rank, &count);
-    if (!fds)
-        return err_no_memory(err);
     run->sleep_ms = busy ? SLEEP_MIN_MS : run->sleep_ms * 2;
     if (run->sleep_ms > SLEEP_MAX_MS)
         run->sleep_ms = SLEEP_MAX_MS;
     if (poll(fds, count, run->sleep_ms) > 0)
         run->sleep_ms = SLEEP_MIN_MS;
-    return 0;
 }
 
-static double tick(struct run *run)
+static double run_now_s(struct run *run)
 {
     return clock_awake_tick(&run->clock, clock_monotonic_s());
 }
 
-static void stop_if_asked(struct run *run, double now_s)
-{
-    if (!interrupted)
-        return;
-    rank_stop(run->rank, now_s);
-    if (run->root)
-        root_stop(run->root, now_s);
-}
-
-static void show_progress(struct run *run, double now_s)
-{
-    if (run->root && progress_due(&run->progress, now_s) && root_view(run->root).assigned)
-        progress_show(&run->progress, run->root, now_s);
-}
-
 /* Runs until rank 0 has everything (on rank 0) or says QUIT (on the others). */
-static int loop(struct run *run, struct err *err)
+static int run_loop(struct run *run, struct err *err)
 {
     for (;;) {
-        double now_s = tick(run);
-        stop_if_asked(run, now_s);
-        int rc = rank_step(run->rank, now_s, err);
-        int any = rc ? rc : drain(run, err);
+        double now_s = run_now_s(run);
+        if (interrupted) {
+            rank_stop(run->rank, now_s);
+            if (run->root)
+                root_stop(run->root, now_s);
+        }
+        rank_step(run->rank, now_s);
+        int any = run_receive(run, err);
         if (any < 0)
             return any;
-        rc = run->root ? root_step(run->root, now_s, err) : 0;
+        int rc = run->root ? root_step(run->root, now_s, err) : 0;
         if (rc)
             return rc;
-        show_progress(run, now_s);
+        if (run->root && progress_due(&run->progress, now_s) && root_view(run->root).assigned)
+            progress_show(&run->progress, run->root, now_s);
         if (run->root ? root_complete(run->root) : rank_may_leave(run->rank))
             return 0;
-        rc = wait_a_little(run, any > 0, err);
-        if (rc)
-            return rc;
+        run_wait(run, any > 0);
     }
 }
 
-static enum survey_exit code_of(int rc)
-{
-    return rc == -EINVAL ? SURVEY_EXIT_BAD_INPUT : SURVEY_EXIT_NO_REPORT;
-}
-
-/* A record that cannot be written does not prevent the report. */
-static bool end_recording(const struct run *run, const struct inputs *prepared)
+/* A record that cannot be written does not prevent the report. without_names: a process without MPI
+ * does not make the inventory, whose pseudonyms a record with --anonymous would get. */
+static bool end_recording(const struct run *run, const struct inputs *prepared, bool without_names)
 {
     const struct root_view view = root_view(run->root);
     struct err err = {0};
     if (!prepared->recording)
         return true;
-    if (recording_end(prepared->recording, &view, &err) == 0)
-        return true;
-    log_failure(&err);
-    return false;
-}
-
-/* The same for a process without MPI, which does not make the inventory. */
-static bool end_own_recording(const struct run *run, const struct inputs *prepared)
-{
-    struct err err = {0};
-    if (!end_recording(run, prepared))
-        return false;
-    if (!prepared->recording || recording_anonymise(prepared->recording, NULL, &err) == 0)
-        return true;
-    log_failure(&err);
-    return false;
+    int rc = recording_end(prepared->recording, &view, &err);
+    if (!rc && without_names)
+        rc = recording_anonymise(prepared->recording, NULL, &err);
+    if (rc)
+        log_failure(&err);
+    return rc == 0;
 }
 
 /* Spooled results are removed only if all of them are in the inventory. A lost rank may have
@@ -245,32 +209,25 @@ static void end_spool(struct run *run, const struct inputs *prepared, bool writt
 
 /* True if results were measured that are not in the spool, or there is no spool. A replay measures
  * nothing. */
-static bool spool_falls_short(const struct run *run, const struct spooling *spooling)
+static bool spool_is_incomplete(const struct run *run, const struct spooling *spooling)
 {
     return !run->options->replay &&
            (!spooling->folder || spooling->failed.code || root_view(run->root).unspooled ||
             access(spooling->folder, F_OK));
 }
 
-static void say_idle(const struct run *run)
-{
-    size_t idle = root_view(run->root).idle_ranks;
-    if (idle && !run->options->quiet)
-        log_info(idle == 1 ? "%zu rank had no GPU to measure" : "%zu ranks had no GPU to measure",
-                 idle);
-}
-
-static enum survey_exit report(struct run *run, struct inputs *prepared, struct err *err)
+static enum survey_exit run_report(struct run *run, struct inputs *prepared)
 {
     enum survey_exit code = SURVEY_EXIT_NO_REPORT;
-    bool recorded = end_recording(run, prepared);
+    struct err err = {0};
+    bool recorded = end_recording(run, prepared, false);
     const struct emit_input input = {
         .target = {.options = run->options,
                    .output = prepared->output,
                    .references = prepared->judge_basis.references,
                    .slowest = &prepared->judging.slowest,
                    .unrecorded = !recorded,
-                   .unspooled = spool_falls_short(run, &prepared->spooling)},
+                   .unspooled = spool_is_incomplete(run, &prepared->spooling)},
         .argc = run->argc,
         .argv = run->argv,
         .ranks = run->comm->size,
@@ -280,66 +237,39 @@ static enum survey_exit report(struct run *run, struct inputs *prepared, struct 
         .replayed = run->record,
         .recording = recorded ? prepared->recording : NULL,
     };
-    say_idle(run);
-    bool written = emit_inventory(&input, &code, err) == 0;
+    size_t idle = input.view.idle_ranks;
+    if (idle && !run->options->quiet)
+        log_info(idle == 1 ? "%zu rank had no GPU to measure" : "%zu ranks had no GPU to measure",
+                 idle);
+    bool written = emit_inventory(&input, &code, &err) == 0;
     if (!written)
-        log_failure(err);
+        log_failure(&err);
     end_spool(run, prepared, written);
     return code;
 }
 
-static int judge_result(void *user, size_t gpu_total, uint32_t session, struct gpu_result *result,
-                        struct err *err)
-{
-    return judging_take(user, gpu_total, session, result, err);
-}
-
-static void connect_root(struct run *run, struct inputs *prepared)
-{
-    const struct spool_plan spool = {
-        .spooling = &prepared->spooling,
-        .config_name = str_last_part(prepared->config.name),
-        .config_text = prepared->config.text,
-        .command = run->argv,
-        .command_count = (size_t)run->argc,
-    };
-    program_word(GPUMEMTOPO_VERSION,
-                 run->record              ? record_provenance(run->record)->backend
-                 : run->options->simulate ? "sim"
-                                          : "cuda",
-                 prepared->basis.program);
-    prepared->judge_basis = report_basis_view(&prepared->basis, &prepared->config.judge);
-    prepared->judging.basis = &prepared->judge_basis;
-    prepared->judging.replayed = run->record;
-    root_hand_on(run->root, judge_result, &prepared->judging);
-    root_record(run->root, prepared->recording);
-    if (prepared->spooling.folder)
-        root_spool(run->root, &spool);
-    if (comm_is_standalone(run->comm))
-        root_claim(run->root, run->comm->place.job);
-}
-
 /* Copies the paths of the spool: `end` outlives `prepared`. */
-static void keep_spool(struct survey_end *end, const char *folder, const char *owner)
+static void end_set_spool(struct survey_end *end, const char *folder, const char *owner)
 {
-    if (!folder || !owner || str_copy_to(&end->spool, folder) || str_copy_to(&end->owner, owner))
-        survey_end_fini(end);
+    if (!folder || !owner)
+        return;
+    end->spool = str_copy(folder);
+    end->owner = str_copy(owner);
 }
 
 /* A process without MPI leaves its results in the spool, for the last process. If the spool does
  * not have all of them, the process makes a separate inventory. */
-static enum survey_exit leave_results(struct run *run, struct inputs *prepared,
-                                      struct survey_end *end, struct err *err)
+static enum survey_exit leave_in_spool(struct run *run, struct inputs *prepared,
+                                       struct survey_end *end)
 {
-    keep_spool(end, prepared->spooling.folder, prepared->spooling.owner.path);
-    if (!spool_falls_short(run, &prepared->spooling)) {
-        bool recorded = end_own_recording(run, prepared);
+    end_set_spool(end, prepared->spooling.folder, prepared->spooling.owner.path);
+    if (!spool_is_incomplete(run, &prepared->spooling)) {
+        bool recorded = end_recording(run, prepared, true);
         return recorded && end->spool ? SURVEY_EXIT_OK : SURVEY_EXIT_NO_REPORT;
     }
     char *own = str_format("%s.rank-%d", prepared->output, run->comm->place.task);
-    if (own)
-        prepared->output = own;
-    enum survey_exit code = report(run, prepared, err);
+    prepared->output = own;
+    enum survey_exit code = run_report(run, prepared);
     free(own);
     return code == SURVEY_EXIT_OK || code == SURVEY_EXIT_OUTLIERS ? SURVEY_EXIT_INCOMPLETE : code;
 }
@@ -353,7 +283,7 @@ void survey_end_fini(struct survey_end *end)
 
 /* Measures GPUs that look bad again. A process without MPI knows only its own GPUs, so it cannot
  * tell which look bad. */
-static int look_again(struct run *run, struct inputs *prepared, struct err *err)
+static int measure_suspects_again(struct run *run, struct inputs *prepared, struct err *err)
 {
     const struct root_view view = root_view(run->root);
     size_t suspects = 0;
@@ -362,45 +292,64 @@ static int look_again(struct run *run, struct inputs *prepared, struct err *err)
     int rc = judging_compare(&prepared->judging, view.unmeasured, view.unmeasured_count, err);
     if (rc)
         return rc;
-    rc = second_look_ask(&prepared->judging, run->root, &suspects, err);
+    rc = judging_measure_again(&prepared->judging, run->root, &suspects, err);
     if (rc || !suspects)
         return rc;
     progress_clear(&run->progress);
     if (!run->options->quiet)
         log_info("%zu GPU%s measured again: %s", suspects, suspects == 1 ? " is" : "s are",
                  suspects == 1 ? "it looks bad" : "they look bad");
-    rc = loop(run, err);
+    rc = run_loop(run, err);
     bool could = !run->record || record_has_repeats(run->record);
     return rc || !could ? rc : judge_end_again(prepared->judging.judge, err);
 }
 
-static int survey_all(struct run *run, struct inputs *prepared, double limit_s, struct err *err)
+/* From listing the GPUs to the last result. */
+static int run_survey(struct run *run, struct inputs *prepared, double limit_s, struct err *err)
 {
     const struct survey_options *options = run->options;
+    bool standalone = comm_is_standalone(run->comm);
     struct err why = {0};
-    if (!comm_is_standalone(run->comm) && room_for_ranks(run->comm->size, &why))
+    if (!standalone && resources_for_ranks(run->comm->size, &why))
         log_warning("%s", why.text);
-    int rc = root_create(run->comm, options->simulate || options->replay, limit_s, tick(run),
-                         &run->root, err);
-    if (rc)
-        return rc;
-    root_stagger(run->root, prepared->config.load_stagger_s);
-    root_set_region(run->root, prepared->config.region_bytes);
-    connect_root(run, prepared);
-    rc = rank_create(run->comm, options, tick(run), &run->rank, err);
-    if (!rc)
-        rc = loop(run, err);
+    program_word(GPUMEMTOPO_VERSION,
+                 run->record         ? record_provenance(run->record)->backend
+                 : options->simulate ? "sim"
+                                     : "cuda",
+                 prepared->basis.program);
+    prepared->judge_basis = report_basis_view(&prepared->basis, &prepared->config.judge);
+    prepared->judging.basis = &prepared->judge_basis;
+    prepared->judging.replayed = run->record;
+    const struct root_settings settings = {
+        .simulated = options->simulate || options->replay,
+        .time_limit_s = limit_s,
+        .stagger_s = prepared->config.load_stagger_s,
+        .region_bytes = prepared->config.region_bytes,
+        .standalone_job = standalone ? run->comm->place.job : NULL,
+        .take_result = judging_take,
+        .user = &prepared->judging,
+        .recording = prepared->recording,
+        .spooling = prepared->spooling.folder ? &prepared->spooling : NULL,
+        .config_name = str_last_part(prepared->config.name),
+        .config_text = prepared->config.text,
+        .command = run->argv,
+        .command_count = (size_t)run->argc,
+    };
+    run->root = root_create(run->comm, &settings, run_now_s(run));
+    run->rank = rank_create(run->comm, options, run_now_s(run));
+    int rc = run_loop(run, err);
     if (!rc)
         rc = root_recover(run->root, err);
     if (!rc)
-        rc = look_again(run, prepared, err);
+        rc = measure_suspects_again(run, prepared, err);
     run->measured_s = clock_monotonic_s() - run->started_s;
     progress_clear(&run->progress);
     return rc;
 }
 
 /* A load that was asked for is not part of the usual limit. */
-static double limit_of(const struct survey_options *options, const struct survey_config *config)
+static double time_limit_for_gpu(const struct survey_options *options,
+                                 const struct survey_config *config)
 {
     if (options->time_limit_s > 0)
         return options->time_limit_s;
@@ -409,7 +358,7 @@ static double limit_of(const struct survey_options *options, const struct survey
 }
 
 /* On a terminal: a person who did not expect it can still stop it. */
-static void say_load(const struct survey_options *options)
+static void print_load_notice(const struct survey_options *options)
 {
     enum { FULL_LOAD_S = 10 };
     bool by_profile = options->profile == PROFILE_FULL && !options->probes;
@@ -421,7 +370,7 @@ static void say_load(const struct survey_options *options)
                                   : "all GPUs of a node together");
 }
 
-static enum survey_exit run_root(struct run *run, struct survey_end *end)
+static enum survey_exit run_rank_0(struct run *run, struct survey_end *end)
 {
     struct inputs prepared = {0};
     struct err err = {0};
@@ -438,67 +387,55 @@ static enum survey_exit run_root(struct run *run, struct survey_end *end)
     if (!rc) {
         if (prepared.spooling.folder)
             exit_file_name_spool(prepared.spooling.folder, prepared.spooling.owner.identity.output);
-        end->limit_s = limit_of(options, &prepared.config);
-        say_load(options);
-        rc = survey_all(run, &prepared, end->limit_s, &err);
-        code = code_of(rc);
+        end->limit_s = time_limit_for_gpu(options, &prepared.config);
+        print_load_notice(options);
+        rc = run_survey(run, &prepared, end->limit_s, &err);
+        code = rc == -EINVAL ? SURVEY_EXIT_BAD_INPUT : SURVEY_EXIT_NO_REPORT;
     }
     if (rc) {
         log_failure(&err);
         if (spool_owner_leave(&prepared.spooling.owner) == SPOOL_NOBODY)
             spooling_remove_folder(&prepared.spooling); /* only if it is empty */
     } else if (comm_is_standalone(run->comm)) {
-        code = leave_results(run, &prepared, end, &err);
+        code = leave_in_spool(run, &prepared, end);
     } else {
         end->lost_ranks = root_view(run->root).lost_ranks || root_quiet_ranks(run->root);
         end->reported = true;
-        code = report(run, &prepared, &err);
+        code = run_report(run, &prepared);
     }
     inputs_fini(&prepared);
     return code;
 }
 
-static void dismiss(const struct run *run, const struct survey_end *end)
+/* Tells all other ranks to leave. */
+static void send_quit(struct comm *comm, bool lost_ranks)
 {
-    struct comm *comm = run->comm;
     for (int rank = 1; rank < comm->size; rank++) {
         struct err ignored = {0};
         struct strbuf payload = {0};
-        message_quit_encode(end->lost_ranks, &payload);
+        message_quit_encode(lost_ranks, &payload);
         comm_send_payload(comm, rank, MESSAGE_QUIT, &payload, &ignored);
     }
     comm_flush(comm, LIMIT_FINALIZE_LOST_S);
 }
 
-static void run_other(struct run *run, struct survey_end *end)
+static void run_other_rank(struct run *run, struct survey_end *end)
 {
     struct err err = {0};
-    int rc = rank_create(run->comm, run->options, tick(run), &run->rank, &err);
-    if (!rc)
-        rc = loop(run, &err);
+    run->rank = rank_create(run->comm, run->options, run_now_s(run));
+    int rc = run_loop(run, &err);
     if (rc)
         log_failure(&err);
-    if (!run->rank)
-        return;
     const struct rank_end left = rank_end(run->rank);
     end->lost_ranks = left.saw_loss;
     end->lost_rank_0 = !rc && left.lost_rank_0;
     end->rank_0_silent_s = left.silent_s;
     end->assigned = left.assigned;
-    keep_spool(end, left.spool, left.owner);
+    end_set_spool(end, left.spool, left.owner);
 }
 
-/* For --verbose: how long listing, measuring, reporting and the end of the workers took. */
-static void say_phases(const struct run *run)
-{
-    log_debug("rank %d: GPUs listed in %.3f s; results after %.3f s, report after %.3f s, workers "
-              "gone after %.3f s",
-              run->comm->rank, rank_end(run->rank).listing_s, run->measured_s, run->reported_s,
-              clock_monotonic_s() - run->started_s);
-}
-
-/* For --verbose: CPU seconds that this process has used, without its workers. */
-static double used_s(struct rusage *out_usage)
+/* CPU seconds that this process has used, without its workers. */
+static double cpu_used_s(struct rusage *out_usage)
 {
     getrusage(RUSAGE_SELF, out_usage);
     return (double)(out_usage->ru_utime.tv_sec + out_usage->ru_stime.tv_sec) +
@@ -518,29 +455,32 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
                       .started_s = clock_monotonic_s(),
                       .sleep_ms = SLEEP_MIN_MS};
     struct rusage usage;
-    double used_before_s = used_s(&usage);
+    double used_before_s = cpu_used_s(&usage);
     catch_signals();
-    progress_init(&run.progress, !options.quiet && !options.no_progress, tick(&run));
+    progress_init(&run.progress, !options.quiet && !options.no_progress, run_now_s(&run));
     /* Any other rank that cannot read the record announces that to rank 0. */
-    int rc = options.replay ? replaying_open(&options, &run.record, &err) : 0;
+    int rc = options.replay ? inputs_open_record(&options, &run.record, &err) : 0;
     if (comm->rank) {
         end.code = SURVEY_EXIT_OK;
-        run_other(&run, &end);
+        run_other_rank(&run, &end);
     } else {
         if (rc)
             log_failure(&err);
         else
-            end.code = run_root(&run, &end);
+            end.code = run_rank_0(&run, &end);
         run.reported_s = clock_monotonic_s() - run.started_s;
-        dismiss(&run, &end);
-        double taken_s = used_s(&usage) - used_before_s;
+        send_quit(comm, end.lost_ranks);
+        double taken_s = cpu_used_s(&usage) - used_before_s;
         log_debug("rank %d: %.3f s of CPU, %ld MiB, %" PRIu64 " bytes in %" PRIu64 " messages",
                   comm->rank, taken_s, usage.ru_maxrss / 1024, comm->bytes, comm->messages);
     }
     if (run.rank)
         rank_settle(run.rank, &run.clock);
     if (run.rank && !comm->rank)
-        say_phases(&run);
+        log_debug("rank %d: GPUs listed in %.3f s; results after %.3f s, report after %.3f s, "
+                  "workers gone after %.3f s",
+                  comm->rank, rank_end(run.rank).listing_s, run.measured_s, run.reported_s,
+                  clock_monotonic_s() - run.started_s);
     rank_destroy(run.rank);
     root_destroy(run.root);
     record_close(run.record);

@@ -139,12 +139,6 @@ static void load(struct bench *bench, const char *path)
     bench->gpu = file.gpu; /* the rest stays: this program ends soon */
 }
 
-static int take(void *user, size_t gpu_total, uint32_t session, struct gpu_result *result,
-                struct err *err)
-{
-    return judging_take(user, gpu_total, session, result, err);
-}
-
 int main(int argc, char **argv)
 {
     static const struct comm_ops ops = {count_send, no_receive, no_flush, no_destroy};
@@ -161,9 +155,9 @@ int main(int argc, char **argv)
     struct judging judging = {.basis = &view};
     const struct comm_place place = {.tasks = senders, .job = ""};
     comm_init(&bench.comm.base, &ops, -1, senders, &place);
-    if (root_create(&bench.comm.base, false, 10, 0, &bench.root, &err))
-        fail("root", &err);
-    root_hand_on(bench.root, take, &judging);
+    const struct root_settings settings = {
+        .time_limit_s = 10, .take_result = judging_take, .user = &judging};
+    bench.root = root_create(&bench.comm.base, &settings, 0);
     double begin_s = cpu_s();
     for (int rank = 0; rank < senders; rank++)
         announce(&bench, rank);

@@ -16,7 +16,7 @@ from harness import (FAST, SKIP, SLOWER, check, command, environment, field, imp
                      number_of, survey, workers_that_stay, write_fleet)
 
 MODULE = pathlib.Path(sys.argv[4]).resolve()
-WORKER_RECORD_FD = 4  # as in src/survey/worker/request.h
+WORKER_RECORD_FD = 4  # as in src/survey/worker.h
 
 
 def failing(call):
@@ -125,7 +125,7 @@ def case_any_source(folder):
     check("warning" not in said, said)
 
 
-def case_deaf(folder):
+def case_cannot_receive(folder):
     """Rank 0 cannot receive at all: it reports what it has, the others are lost and named."""
     write_fleet(folder, [node("n1", 4, "{gpu: 3, kind: hang, after: 1}")])  # rank 1 is never done
     code, _, said = survey(folder, 2, "--simulate", "fleet.yaml", "-o", "out.yaml", *FAST,

@@ -16,7 +16,7 @@
 #include "survey/comm/limits.h"
 #include "survey/comm/message.h"
 #include "survey/rank/rank.h"
-#include "survey/worker/request.h"
+#include "survey/worker.h"
 
 static const struct survey_options plain = {.spool = "nowhere"};
 
@@ -57,10 +57,9 @@ static void assign(struct rank *rank, double limit_s, size_t count)
 /* Lives until `count` messages of the type have left it. */
 static void live_until(struct rank *rank, struct fake *fake, enum message_type type, int count)
 {
-    struct err err = {0};
     double begin_s = now_s();
     while (fake->sent[0][type] < count && now_s() - begin_s < 30) {
-        assert_int_equal(rank_step(rank, now_s(), &err), 0);
+        rank_step(rank, now_s());
         usleep(1000);
     }
     assert_int_equal(fake->sent[0][type], count);
@@ -69,10 +68,8 @@ static void live_until(struct rank *rank, struct fake *fake, enum message_type t
 /* Rank 1 of two, which has announced itself and was answered. */
 static struct rank *create(struct fake *fake, const struct survey_options *options)
 {
-    struct rank *rank = NULL;
-    struct err err = {0};
     fake_init(fake, 1, 2);
-    assert_int_equal(rank_create(&fake->base, options, now_s(), &rank, &err), 0);
+    struct rank *rank = rank_create(&fake->base, options, now_s());
     live_until(rank, fake, MESSAGE_ANNOUNCE, 1);
     say(rank, MESSAGE_BEAT);
     return rank;
@@ -82,10 +79,9 @@ static struct rank *create(struct fake *fake, const struct survey_options *optio
 static void pass(struct rank *rank, double seconds)
 {
     const double step_s = 0.25;
-    struct err err = {0};
     for (double s = 0; s < seconds; s += step_s) {
         skipped_s += step_s;
-        assert_int_equal(rank_step(rank, now_s(), &err), 0);
+        rank_step(rank, now_s());
     }
 }
 
@@ -161,10 +157,8 @@ static void a_slow_start_of_rank_0_is_waited_for(void **state)
 {
     (void)state;
     struct fake fake;
-    struct rank *rank = NULL;
-    struct err err = {0};
     fake_init(&fake, 1, 2);
-    assert_int_equal(rank_create(&fake.base, &plain, now_s(), &rank, &err), 0);
+    struct rank *rank = rank_create(&fake.base, &plain, now_s());
     live_until(rank, &fake, MESSAGE_ANNOUNCE, 1);
     pass(rank, FAKE_START_TIMEOUT_S - 2);
     assert_false(rank_end(rank).lost_rank_0);
@@ -183,11 +177,9 @@ static void a_send_that_fails_does_not_end_it(void **state)
     (void)state;
     for (int healed = 0; healed < 2; healed++) {
         struct fake fake;
-        struct rank *rank = NULL;
-        struct err err = {0};
         fake_init(&fake, 1, 2);
         fake.broken = 0;
-        assert_int_equal(rank_create(&fake.base, &plain, now_s(), &rank, &err), 0);
+        struct rank *rank = rank_create(&fake.base, &plain, now_s());
         live_until(rank, &fake, MESSAGE_ANNOUNCE, 1);
         pass(rank, limit_beat_s(2) + 1);
         int tried = fake.sent[0][MESSAGE_ANNOUNCE];
@@ -216,17 +208,14 @@ static void a_worker_that_cannot_start_is_announced(void **state)
     struct survey_options simulated = plain;
     struct rlimit before, few;
     struct fake fake;
-    struct rank *rank = NULL;
-    struct err err = {0};
     simulated.simulate = "fleet.yaml"; /* which is not to blame */
     fake_init(&fake, 1, 2);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = before;
     few.rlim_cur = 3;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    int rc = rank_create(&fake.base, &simulated, now_s(), &rank, &err);
+    struct rank *rank = rank_create(&fake.base, &simulated, now_s());
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_int_equal(rc, 0);
     live_until(rank, &fake, MESSAGE_ANNOUNCE, 1);
     assert_int_equal(fake.listing, LISTING_FAILED);
     assert_non_null(strstr(fake.why.text, "Too many open files"));

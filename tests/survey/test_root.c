@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -65,10 +66,9 @@ static void all_goes_well(void **state)
 {
     (void)state;
     struct fake fake;
-    struct root *root = NULL;
     struct err err = {0};
     fake_init(&fake, -1, 3);
-    assert_int_equal(root_create(&fake.base, false, 10, 0, &root, &err), 0);
+    struct root *root = root_create(&fake.base, &(struct root_settings){.time_limit_s = 10}, 0);
     assert_int_equal(announce(root, 0, "n1", "ab", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n1", "ab", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n1", "ab", LISTING_OK), -EBADMSG);
@@ -101,11 +101,10 @@ static void a_rank_out_of_reach_costs_only_itself(void **state)
 {
     (void)state;
     struct fake fake;
-    struct root *root = NULL;
     struct err err = {0};
     fake_init(&fake, -1, 2);
     fake.broken = 1;
-    assert_int_equal(root_create(&fake.base, false, 10, 0, &root, &err), 0);
+    struct root *root = root_create(&fake.base, &(struct root_settings){.time_limit_s = 10}, 0);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
     assert_int_equal(root_step(root, 1, &err), 0);
@@ -128,11 +127,11 @@ static void silent_ranks_are_lost(void **state)
 {
     (void)state;
     struct fake fake;
-    struct root *root = NULL;
     struct err err = {0};
     const double limit_s = 10;
     fake_init(&fake, -1, 4);
-    assert_int_equal(root_create(&fake.base, false, limit_s, 0, &root, &err), 0);
+    struct root *root =
+        root_create(&fake.base, &(struct root_settings){.time_limit_s = limit_s}, 0);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
     assert_int_equal(announce(root, 2, "n3", "", LISTING_FAILED), 0);
@@ -179,11 +178,9 @@ static void silence_is_noticed_long_before_the_deadline(void **state)
 {
     (void)state;
     struct fake fake;
-    struct root *root = NULL;
-    struct err err = {0};
     const double silence_s = limit_silence_s(4);
     fake_init(&fake, -1, 4);
-    assert_int_equal(root_create(&fake.base, false, 1000, 1, &root, &err), 0);
+    struct root *root = root_create(&fake.base, &(struct root_settings){.time_limit_s = 1000}, 1);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
     assert_int_equal(announce(root, 2, "n3", "", LISTING_OK), 0);
@@ -210,12 +207,24 @@ static void silence_is_noticed_long_before_the_deadline(void **state)
     root_destroy(root);
 }
 
+static int results_taken;
+
+static int take_any(void *user, size_t gpu_total, uint32_t session, struct gpu_result *result,
+                    struct err *err)
+{
+    (void)gpu_total, (void)session, (void)result, (void)err;
+    ++*(int *)user;
+    return 0;
+}
+
 /* Ranks 1 (with GPU b) and 2 (without one) fall silent; ranks 0 and 1 see a GPU each. */
 static double fall_silent(struct fake *fake, double limit_s, struct root **out_root)
 {
-    struct err err = {0};
+    const struct root_settings settings = {
+        .time_limit_s = limit_s, .take_result = take_any, .user = &results_taken};
+    results_taken = 0;
     fake_init(fake, -1, 3);
-    assert_int_equal(root_create(&fake->base, false, limit_s, 1, out_root, &err), 0);
+    *out_root = root_create(&fake->base, &settings, 1);
     assert_int_equal(announce(*out_root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(*out_root, 1, "n2", "b", LISTING_OK), 0);
     assert_int_equal(announce(*out_root, 2, "n3", "", LISTING_OK), 0);
@@ -254,29 +263,19 @@ static void who_speaks_again_is_taken_back(void **state)
     root_destroy(root);
 }
 
-static int take_any(void *user, size_t gpu_total, uint32_t session, struct gpu_result *result,
-                    struct err *err)
-{
-    (void)gpu_total, (void)session, (void)result, (void)err;
-    ++*(int *)user;
-    return 0;
-}
-
 /* Lost, taken back and lost again: it is still nobody's but the root's. */
-static void who_is_lost_again_is_not_handed_on(void **state)
+static void who_is_lost_again_is_not_passed_on(void **state)
 {
     (void)state;
     struct fake fake;
     struct root *root = NULL;
-    int handed_on = 0;
     double now_s = fall_silent(&fake, 10, &root);
-    root_hand_on(root, take_any, &handed_on);
     assert_int_equal(result(root, 0, 0, "a"), 0);
     beat(root, 1);
     assert_int_equal(root_view(root).unmeasured_count, 1); /* rank 2 */
     pass(root, now_s, limit_silence_s(3) + 1, 0);
     assert_int_equal(root_view(root).unmeasured_count, 2);
-    assert_int_equal(handed_on, 1);
+    assert_int_equal(results_taken, 1);
     root_destroy(root);
 }
 
@@ -291,16 +290,18 @@ static void spooled_results_are_not_lost(void **state)
         .survey = (char *)"t", .version = (char *)"1", .backend = (char *)"sim"};
     struct gpu_result spooled = {.uuid = (char *)"b", .node = (char *)"n2", .rank = 1};
     struct spooling spooling = {.folder = folder, .survey = (char *)"s", .backend = "sim"};
-    const struct spool_plan plan = {.spooling = &spooling, .config_name = "", .config_text = ""};
+    const struct root_settings settings = {.time_limit_s = 10,
+                                           .take_result = take_any,
+                                           .user = &results_taken,
+                                           .spooling = &spooling,
+                                           .config_name = "",
+                                           .config_text = ""};
     struct fake fake;
-    struct root *root = NULL;
     struct err err = {0};
-    int handed_on = 0;
     assert_non_null(mkdtemp(folder));
     fake_init(&fake, -1, 3);
-    assert_int_equal(root_create(&fake.base, false, 10, 1, &root, &err), 0);
-    root_hand_on(root, take_any, &handed_on);
-    root_spool(root, &plan);
+    results_taken = 0;
+    struct root *root = root_create(&fake.base, &settings, 1);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
     assert_int_equal(announce(root, 2, "n3", "cd", LISTING_OK), 0);
@@ -321,7 +322,7 @@ static void spooled_results_are_not_lost(void **state)
     assert_int_equal(root_view(root).unmeasured_count, 1);
     assert_int_equal(root_view(root).gpu_done, 3);
     assert_int_equal(root_view(root).lost_ranks, 1); /* rank 1 has told all it had */
-    assert_int_equal(handed_on, 3);
+    assert_int_equal(results_taken, 3);
     root_destroy(root);
     spool_remove_files(folder);
     assert_int_equal(rmdir(folder), 0);
@@ -355,10 +356,8 @@ static void who_speaks_again_is_assigned(void **state)
 {
     (void)state;
     struct fake fake;
-    struct root *root = NULL;
-    struct err err = {0};
     fake_init(&fake, -1, 3);
-    assert_int_equal(root_create(&fake.base, false, 10, 1, &root, &err), 0);
+    struct root *root = root_create(&fake.base, &(struct root_settings){.time_limit_s = 10}, 1);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     beat(root, 2);
     double now_s = pass(root, 1, limit_silence_s(3) + 1, 1);
@@ -389,10 +388,9 @@ static void interrupted(void **state)
 {
     (void)state;
     struct fake fake;
-    struct root *root = NULL;
     struct err err = {0};
     fake_init(&fake, -1, 2);
-    assert_int_equal(root_create(&fake.base, false, 1000, 0, &root, &err), 0);
+    struct root *root = root_create(&fake.base, &(struct root_settings){.time_limit_s = 1000}, 0);
     announce(root, 0, "n1", "a", LISTING_OK);
     announce(root, 1, "n2", "b", LISTING_OK);
     assert_int_equal(root_step(root, 1, &err), 0);
@@ -425,11 +423,10 @@ static void listing_errors(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fake fake;
-        struct root *root = NULL;
         struct err err = {0};
         char text[1024];
         fake_init(&fake, -1, 2);
-        assert_int_equal(root_create(&fake.base, false, 10, 0, &root, &err), 0);
+        struct root *root = root_create(&fake.base, &(struct root_settings){.time_limit_s = 10}, 0);
         announce(root, 0, "n1", cases[i].first == LISTING_OK ? "a" : "", cases[i].first);
         announce(root, 1, "n2", cases[i].second == LISTING_OK ? "b" : "", cases[i].second);
         assert_int_equal(root_step(root, 1, &err), cases[i].rc);
@@ -500,11 +497,10 @@ static void the_slowest_is_known(void **state)
 {
     (void)state;
     struct fake fake;
-    struct root *root = NULL;
     struct err err = {0};
     struct root_slowest slowest = {0};
     fake_init(&fake, -1, 2);
-    assert_int_equal(root_create(&fake.base, false, 100, 0, &root, &err), 0);
+    struct root *root = root_create(&fake.base, &(struct root_settings){.time_limit_s = 100}, 0);
     assert_int_equal(announce(root, 0, "n1", "a", LISTING_OK), 0);
     assert_int_equal(announce(root, 1, "n2", "b", LISTING_OK), 0);
     assert_int_equal(root_step(root, 1, &err), 0);
@@ -528,6 +524,42 @@ static void the_slowest_is_known(void **state)
     root_destroy(root);
 }
 
+/* Memory that is too small for so many GPUs is noticed before anything is measured. */
+static void too_little_memory_is_noticed(void **state)
+{
+    (void)state;
+#ifdef GPUMEMTOPO_SANITIZED
+    skip(); /* the sanitizer takes more address space than any limit allows */
+#endif
+    enum { GPUS = 1000, LIMIT_MIB = 60 };
+    struct announce source = {.host = str_copy("n1"), .gpu_count = GPUS};
+    struct strbuf payload = {0};
+    struct rlimit before, small;
+    struct fake fake;
+    struct err err = {0};
+    fake_init(&fake, -1, 1);
+    struct root *root = root_create(&fake.base, &(struct root_settings){.time_limit_s = 10}, 0);
+    source.gpus = calloc(GPUS, sizeof *source.gpus);
+    for (size_t i = 0; i < GPUS; i++) {
+        source.gpus[i].uuid = str_format("GPU-%zu", i);
+        source.gpus[i].node = str_copy("n1");
+    }
+    announce_encode(&source, &payload);
+    announce_fini(&source);
+    assert_int_equal(deliver(root, 0, MESSAGE_ANNOUNCE, &payload), 0);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    small = before;
+    small.rlim_cur = LIMIT_MIB << 20;
+    assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
+    int rc = root_step(root, 1, &err);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(rc, -ENOBUFS);
+    assert_non_null(strstr(err.text, "for 1000 GPUs"));
+    assert_false(root_view(root).assigned);
+    assert_int_equal(fake.sent[0][MESSAGE_ASSIGN], 0);
+    root_destroy(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -537,7 +569,7 @@ int main(void)
         cmocka_unit_test(silent_ranks_are_lost),
         cmocka_unit_test(silence_is_noticed_long_before_the_deadline),
         cmocka_unit_test(who_speaks_again_is_taken_back),
-        cmocka_unit_test(who_is_lost_again_is_not_handed_on),
+        cmocka_unit_test(who_is_lost_again_is_not_passed_on),
         cmocka_unit_test(spooled_results_are_not_lost),
         cmocka_unit_test(a_rank_is_not_waited_for_without_end),
         cmocka_unit_test(who_speaks_again_is_assigned),
@@ -546,6 +578,7 @@ int main(void)
         cmocka_unit_test(listing_errors),
         cmocka_unit_test(announcements_are_checked),
         cmocka_unit_test(every_status_can_be_announced),
+        cmocka_unit_test(too_little_memory_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

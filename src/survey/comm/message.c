@@ -88,9 +88,11 @@ void message_get_dead(struct wire_reader *reader, struct gpu_result *out_node)
     reader->bad |= !out_node->node;
 }
 
-static int get_announce(struct wire_reader *reader, struct announce *out)
+int announce_decode(const struct frame *frame, struct announce *out_announce, struct err *err)
 {
     enum { TEXT_BYTES_MIN = 4 };
+    struct wire_reader values = frame_values(frame), *reader = &values;
+    struct announce announce = {0}, *out = &announce;
     out->host = wire_get_text(reader);
     out->boot_id = wire_get_text(reader);
     out->at_once = wire_get_u32(reader);
@@ -101,29 +103,18 @@ static int get_announce(struct wire_reader *reader, struct announce *out)
     out->gpus_given = wire_get_u32(reader);
     uint32_t gpus = wire_get_count(reader, 6 * TEXT_BYTES_MIN);
     out->gpus = mem_array(gpus, sizeof *out->gpus);
-    for (; out->gpus && out->gpu_count < gpus && !reader->bad; out->gpu_count++)
+    for (; out->gpu_count < gpus && !reader->bad; out->gpu_count++)
         message_get_identity(reader, &out->gpus[out->gpu_count]);
     uint32_t bare = wire_get_count(reader, TEXT_BYTES_MIN);
     out->bare_nodes = mem_array(bare, sizeof *out->bare_nodes);
-    for (; out->bare_nodes && out->bare_count < bare && !reader->bad; out->bare_count++)
+    for (; out->bare_count < bare && !reader->bad; out->bare_count++)
         if (!(out->bare_nodes[out->bare_count] = wire_get_text(reader)))
             reader->bad = true;
     uint32_t dead = wire_get_count(reader, 3 * TEXT_BYTES_MIN);
     out->dead = mem_array(dead, sizeof *out->dead);
-    for (; out->dead && out->dead_count < dead && !reader->bad; out->dead_count++)
+    for (; out->dead_count < dead && !reader->bad; out->dead_count++)
         message_get_dead(reader, &out->dead[out->dead_count]);
-    return out->gpus && out->bare_nodes && out->dead ? 0 : -ENOMEM;
-}
-
-int announce_decode(const struct frame *frame, struct announce *out_announce, struct err *err)
-{
-    struct wire_reader reader = frame_values(frame);
-    struct announce announce = {0};
-    int rc = get_announce(&reader, &announce);
-    if (rc)
-        rc = err_no_memory(err);
-    else
-        rc = wire_end(&reader, "announcement", err);
+    int rc = wire_end(reader, "announcement", err);
     if (rc)
         announce_fini(&announce);
     else
@@ -171,8 +162,6 @@ int assignment_decode(const struct frame *frame, struct assignment *out_assignme
     if (!isfinite(assignment.time_limit_s) || !isfinite(assignment.stagger_s))
         reader.bad = true;
     assignment.positions = mem_array(assignment.count, sizeof *assignment.positions);
-    if (!assignment.positions)
-        return err_no_memory(err);
     for (size_t i = 0; i < assignment.count; i++)
         assignment.positions[i] = wire_get_u32(&reader);
     assignment.spool = wire_get_text(&reader);
@@ -215,7 +204,7 @@ int message_result_decode(const struct frame *frame, struct result_message *out_
     message.record_bytes = wire_get_count(&reader, 1);
     if (reader.bad) {
         free(message.unspooled);
-        return reader.no_memory ? err_no_memory(err) : err_set(err, -EBADMSG, "malformed result");
+        return err_set(err, -EBADMSG, "malformed result");
     }
     message.record = frame->payload + reader.position;
     size_t behind = reader.position + message.record_bytes;

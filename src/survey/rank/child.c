@@ -23,14 +23,14 @@ static const double give_up_after_s = 4.0, give_up_interrupted_s = LIMIT_INTERRU
  * below it, so no dup2 overwrites one of them. */
 enum { ABOVE = 10 };
 
-static void close_end(int *fd)
+static void child_close(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
 }
 
-static int make_pipe(int out_ends[2], struct err *err)
+static int child_make_pipe(int out_ends[2], struct err *err)
 {
     int ends[2], high[2] = {-1, -1};
     if (pipe2(ends, O_CLOEXEC))
@@ -43,8 +43,8 @@ static int make_pipe(int out_ends[2], struct err *err)
         close(ends[i]);
     }
     if (rc) {
-        close_end(&high[0]);
-        close_end(&high[1]);
+        child_close(&high[0]);
+        child_close(&high[1]);
         return rc;
     }
     memcpy(out_ends, high, sizeof high);
@@ -53,7 +53,7 @@ static int make_pipe(int out_ends[2], struct err *err)
 
 /* The record is a file in memory, so that it survives whatever ends the worker. -1: no such file;
  * the GPU is still measured, the worker is not asked for a record, and its record is empty. */
-static int make_record(const struct worker_request *request)
+static int child_make_record(const struct worker_request *request)
 {
     int fd = request->record ? memfd_create("gpumemtopo-record", MFD_CLOEXEC) : -1;
     int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, ABOVE) : -1;
@@ -67,7 +67,7 @@ struct worker_fds {
     int request, answers, text, record;
 };
 
-static int add_descriptors(posix_spawn_file_actions_t *actions, const struct worker_fds *fds)
+static int child_add_descriptors(posix_spawn_file_actions_t *actions, const struct worker_fds *fds)
 {
     int rc = posix_spawn_file_actions_adddup2(actions, fds->request, STDIN_FILENO);
     if (rc)
@@ -85,7 +85,7 @@ static int add_descriptors(posix_spawn_file_actions_t *actions, const struct wor
 }
 
 /* The worker leads a process group and starts with default signal handling. */
-static int set_attributes(posix_spawnattr_t *attributes)
+static int child_set_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t none, all;
     sigemptyset(&none);
@@ -100,18 +100,8 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return posix_spawnattr_setsigdefault(attributes, &all);
 }
 
-/* The caller closes all ends, also on failure. */
-static int make_pipes(int *request_ends, int *answer_ends, int *text_ends, struct err *err)
-{
-    int rc = make_pipe(request_ends, err);
-    if (rc)
-        return rc;
-    rc = make_pipe(answer_ends, err);
-    return rc ? rc : make_pipe(text_ends, err);
-}
-
 /* 0 or a positive errno. */
-static int spawn(const struct worker_fds *fds, pid_t *out_pid)
+static int child_spawn(const struct worker_fds *fds, pid_t *out_pid)
 {
     char *const argv[] = {(char *)"gpumemtopo-worker", (char *)WORKER_ARGUMENT, NULL};
     posix_spawn_file_actions_t actions;
@@ -122,10 +112,10 @@ static int spawn(const struct worker_fds *fds, pid_t *out_pid)
     rc = posix_spawnattr_init(&attributes);
     if (rc)
         goto out_actions;
-    rc = add_descriptors(&actions, fds);
+    rc = child_add_descriptors(&actions, fds);
     if (rc)
         goto out;
-    rc = set_attributes(&attributes);
+    rc = child_set_attributes(&attributes);
     if (rc)
         goto out;
     rc = posix_spawn(out_pid, "/proc/self/exe", &actions, &attributes, argv, environ);
@@ -138,7 +128,7 @@ out_actions:
 
 /* Does not block: the pipe is made large enough for the request. False if not all of it was
  * written. A worker that died before is also noticed when it is reaped. */
-static bool hand_over(int fd, const struct strbuf *bytes)
+static bool child_write_request(int fd, const struct strbuf *bytes)
 {
     enum { PIPE_BYTES = 65536 };
     if (bytes->length > PIPE_BYTES)
@@ -151,23 +141,26 @@ int child_start(struct child *child, const struct worker_request *request, doubl
                 struct err *err)
 {
     int request_ends[2] = {-1, -1}, answer_ends[2] = {-1, -1}, text_ends[2] = {-1, -1};
-    int record_fd = make_record(request);
+    int record_fd = child_make_record(request);
     struct worker_request asked = *request; /* a view */
     struct strbuf bytes = {0};
     pid_t pid = 0;
     asked.record = record_fd >= 0;
     worker_request_write(&asked, &bytes);
-    int rc =
-        bytes.failed ? err_no_memory(err) : make_pipes(request_ends, answer_ends, text_ends, err);
+    int rc = child_make_pipe(request_ends, err);
+    if (!rc)
+        rc = child_make_pipe(answer_ends, err);
+    if (!rc)
+        rc = child_make_pipe(text_ends, err);
     if (rc)
         goto out;
     const struct worker_fds fds = {request_ends[0], answer_ends[1], text_ends[1], record_fd};
-    int code = spawn(&fds, &pid);
+    int code = child_spawn(&fds, &pid);
     if (code) {
         rc = err_set(err, -code, "a worker process cannot be started: %s", strerror(code));
         goto out;
     }
-    hand_over(request_ends[1], &bytes);
+    child_write_request(request_ends[1], &bytes);
     *child = (struct child){.state = CHILD_RUNNING,
                             .pid = pid,
                             .answer_fd = answer_ends[0],
@@ -182,11 +175,11 @@ int child_start(struct child *child, const struct worker_request *request, doubl
         request_ends[1] = -1;
 out:
     for (int i = 0; i < 2; i++) {
-        close_end(&request_ends[i]);
-        close_end(&answer_ends[i]);
-        close_end(&text_ends[i]);
+        child_close(&request_ends[i]);
+        child_close(&answer_ends[i]);
+        child_close(&text_ends[i]);
     }
-    close_end(&record_fd);
+    child_close(&record_fd);
     strbuf_fini(&bytes);
     return rc;
 }
@@ -197,7 +190,7 @@ int child_ask(struct child *child, const struct worker_request *request, double 
     if (child->state != CHILD_RUNNING || child->give_up_s > 0 || child->request_fd < 0)
         return -EPIPE;
     worker_request_write(request, &bytes);
-    bool asked = !bytes.failed && hand_over(child->request_fd, &bytes);
+    bool asked = child_write_request(child->request_fd, &bytes);
     strbuf_fini(&bytes);
     child_dismiss(child); /* what was written stays in the pipe */
     child->started_s = now_s;
@@ -207,7 +200,7 @@ int child_ask(struct child *child, const struct worker_request *request, double 
 void child_dismiss(struct child *child)
 {
     if (child->pid)
-        close_end(&child->request_fd);
+        child_close(&child->request_fd);
 }
 
 int child_record(const struct child *child, struct strbuf *out_record, struct err *err)
@@ -219,10 +212,9 @@ int child_record(const struct child *child, struct strbuf *out_record, struct er
         return 0;
     for (off_t at = 0; (n = pread(child->record_fd, block, sizeof block, at)) > 0; at += n)
         strbuf_append(out_record, block, (size_t)n);
-    if (n < 0)
-        return err_set(err, -errno, "cannot read back what the worker recorded: %s",
-                       strerror(errno));
-    return out_record->failed ? err_no_memory(err) : 0;
+    return n < 0 ? err_set(err, -errno, "cannot read back what the worker recorded: %s",
+                           strerror(errno))
+                 : 0;
 }
 
 size_t child_poll(const struct child *child, struct pollfd *out_fds)
@@ -237,7 +229,7 @@ size_t child_poll(const struct child *child, struct pollfd *out_fds)
     return count;
 }
 
-static void keep_tail(struct child *child, const char *data, size_t length)
+static void child_keep_stderr(struct child *child, const char *data, size_t length)
 {
     if (length > CHILD_TAIL_BYTES) {
         data += length - CHILD_TAIL_BYTES;
@@ -253,19 +245,20 @@ static void keep_tail(struct child *child, const char *data, size_t length)
     child->tail[child->tail_length] = '\0';
 }
 
-/* Returns the number of bytes read; 0: nothing more for now. read_pipes limits the number of
+/* Returns the number of bytes read; 0: nothing more for now. child_read_pipes limits the number of
  * blocks, so that a worker that floods its pipes does not block the rank. */
-static ssize_t read_block(int *fd, char *block, size_t size)
+static ssize_t child_read_block(int *fd, char *block, size_t size)
 {
     if (*fd < 0)
         return 0;
     ssize_t n = read(*fd, block, size);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        close_end(fd);
+        child_close(fd);
     return n > 0 ? n : 0;
 }
 
-static int take_frames(struct child *child, child_frame_taker *take, void *user, struct err *err)
+static int child_take_frames(struct child *child, child_frame_taker *take, void *user,
+                             struct err *err)
 {
     struct frame frame;
     int rc = 0;
@@ -277,30 +270,27 @@ static int take_frames(struct child *child, child_frame_taker *take, void *user,
     return rc;
 }
 
-static void read_pipes(struct child *child, double now_s, child_frame_taker *take, void *user,
-                       struct err *err)
+static void child_read_pipes(struct child *child, double now_s, child_frame_taker *take, void *user,
+                             struct err *err)
 {
     enum { BLOCK_BYTES = 16384, BLOCKS_MAX = 64 };
     char block[BLOCK_BYTES];
     ssize_t n = 0;
-    for (int i = 0; i < BLOCKS_MAX && (n = read_block(&child->text_fd, block, sizeof block)); i++)
-        keep_tail(child, block, (size_t)n);
-    for (int i = 0; i < BLOCKS_MAX && (n = read_block(&child->answer_fd, block, sizeof block));
-         i++) {
+    for (int i = 0; i < BLOCKS_MAX && (n = child_read_block(&child->text_fd, block, sizeof block));
+         i++)
+        child_keep_stderr(child, block, (size_t)n);
+    for (int i = 0;
+         i < BLOCKS_MAX && (n = child_read_block(&child->answer_fd, block, sizeof block)); i++) {
         if (child->end == CHILD_GARBAGE)
             continue;
-        int rc = frame_reader_add(&child->frames, block, (size_t)n);
-        if (rc)
-            err_no_memory(err);
-        else
-            rc = take_frames(child, take, user, err);
-        if (rc)
+        frame_reader_add(&child->frames, block, (size_t)n);
+        if (child_take_frames(child, take, user, err))
             child_stop(child, CHILD_GARBAGE, now_s);
     }
 }
 
 /* Returns the state that the worker has now. */
-static enum child_state reap(struct child *child)
+static enum child_state child_reap(struct child *child)
 {
     siginfo_t info = {0};
     if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT))
@@ -319,15 +309,15 @@ void child_pump(struct child *child, double now_s, child_frame_taker *take, void
     if (child->state != CHILD_RUNNING)
         return;
     /* Reap first, then read: everything that the worker wrote is then in the pipes. */
-    enum child_state state = reap(child);
-    read_pipes(child, now_s, take, user, err);
+    enum child_state state = child_reap(child);
+    child_read_pipes(child, now_s, take, user, err);
     if (state == CHILD_RUNNING && child->give_up_s > 0 && now_s >= child->give_up_s)
         state = CHILD_GIVEN_UP;
-    child->state = state; /* not before read_pipes: garbage must still count as the reason */
+    child->state = state; /* not before child_read_pipes: garbage must still count as the reason */
     if (state == CHILD_RUNNING)
         return;
-    close_end(&child->answer_fd);
-    close_end(&child->text_fd);
+    child_close(&child->answer_fd);
+    child_close(&child->text_fd);
 }
 
 void child_stop(struct child *child, enum child_end end, double now_s)
@@ -353,10 +343,10 @@ void child_fini(struct child *child)
             usleep(WAIT_US);
     }
     if (child->pid) {
-        close_end(&child->request_fd);
-        close_end(&child->answer_fd);
-        close_end(&child->text_fd);
-        close_end(&child->record_fd);
+        child_close(&child->request_fd);
+        child_close(&child->answer_fd);
+        child_close(&child->text_fd);
+        child_close(&child->record_fd);
     }
     frame_reader_fini(&child->frames);
     memset(child, 0, sizeof *child);

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "inventory/wire/frame.h"
-#include "survey/worker/request.h"
+#include "survey/worker.h"
 
 enum { CHILD_TAIL_BYTES = 2048, CHILD_POLL_MAX = 2 };
 

@@ -1,4 +1,5 @@
-/* The GPUs that a rank was assigned. Each has a worker, whose result is spooled and sent. */
+/* The jobs of a rank. A job is one worker, which lists the GPUs or measures one, and its time
+ * limit. Each GPU that the rank was assigned has one, whose result is spooled and sent. */
 #ifndef GPUMEMTOPO_SURVEY_RANK_JOBS_H
 #define GPUMEMTOPO_SURVEY_RANK_JOBS_H
 
@@ -10,8 +11,39 @@
 #include "base/err.h"
 #include "survey/comm/comm.h"
 #include "survey/comm/message.h"
-#include "survey/rank/job.h"
+#include "survey/options.h"
+#include "survey/rank/child.h"
+#include "survey/rank/outcome.h"
 #include "survey/rank/spooling.h"
+#include "survey/worker.h"
+
+/* Zero-initialised: never started. */
+struct job {
+    enum worker_task task;
+    struct child child;
+    struct outcome outcome;
+    struct err garbage;
+    double done_s; /* when the end of its answer was first seen; 0: not yet */
+};
+
+/* Starts a worker that lists the GPUs. A system error is also stored in the outcome, as if the
+ * worker had sent it; the job is over then. */
+int job_start_listing(struct job *job, const struct comm *comm,
+                      const struct survey_options *options, double now_s);
+
+/* True if no worker runs for this job: it has ended, or could not be started. */
+bool job_is_over(const struct job *job);
+
+/* Reads from the worker and enforces its time limit. Returns job_is_over. */
+bool job_read(struct job *job, double limit_s, double now_s);
+
+/* How the worker ended; valid as long as the job. */
+struct ending job_ending(const struct job *job, double limit_s);
+
+/* For --verbose: logs what a worker did after its complete answer. */
+void job_log_end(const struct job *job, const char *what);
+
+void job_fini(struct job *job); /* kills a worker that still runs */
 
 struct gpu_job;
 
@@ -32,16 +64,16 @@ struct jobs {
     size_t running; /* workers alive */
 };
 
-/* -EBADMSG: called twice, or a GPU was not announced; -ENOMEM. */
+/* -EBADMSG: called twice, or a GPU was not announced. */
 int jobs_assign(struct jobs *jobs, const struct assignment *assignment, struct err *err);
 
-/* Adds a second measurement of a GPU; takes over again->probes. -EBADMSG: the GPU was not assigned;
- * -ENOMEM. */
+/* Adds a second measurement of a GPU; takes over again->probes. -EBADMSG: the GPU was not
+ * assigned. */
 int jobs_again(struct jobs *jobs, struct again *again, struct err *err);
 
 /* Reads from the workers, reports results that are complete or whose worker is over, starts the
  * next workers. */
-int jobs_step(struct jobs *jobs, double now_s, struct err *err);
+void jobs_step(struct jobs *jobs, double now_s);
 
 /* Fills in up to CHILD_POLL_MAX descriptors for each running worker; returns how many. */
 size_t jobs_poll(const struct jobs *jobs, struct pollfd *out_fds);

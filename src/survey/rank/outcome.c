@@ -20,7 +20,7 @@ void outcome_fini(struct outcome *outcome)
     memset(outcome, 0, sizeof *outcome);
 }
 
-static int take_fail(struct outcome *outcome, const struct frame *frame, struct err *err)
+static int outcome_take_fail(struct outcome *outcome, const struct frame *frame, struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
     struct err said = {0};
@@ -33,7 +33,7 @@ static int take_fail(struct outcome *outcome, const struct frame *frame, struct 
     return 0;
 }
 
-static int take_text(const struct frame *frame, char **out_text, struct err *err)
+static int outcome_take_text(const struct frame *frame, char **out_text, struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
     char *text = wire_get_text(&reader);
@@ -47,64 +47,53 @@ static int take_text(const struct frame *frame, char **out_text, struct err *err
     return rc;
 }
 
-static int take_info(struct announce *listing, const struct frame *frame, struct err *err)
+static int listing_take_gpu(struct announce *listing, const struct frame *frame, struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
     struct gpu_result gpu = {0};
     message_get_identity(&reader, &gpu);
     int rc = wire_end(&reader, "identity", err);
-    struct gpu_result *grown = rc ? NULL
-                                  : mem_grow(listing->gpus, &listing->gpu_capacity,
-                                             listing->gpu_count + 1, sizeof *listing->gpus);
-    if (!rc && !grown)
-        rc = err_no_memory(err);
     if (rc) {
         gpu_result_fini(&gpu);
         return rc;
     }
-    listing->gpus = grown;
+    listing->gpus = mem_grow(listing->gpus, &listing->gpu_capacity, listing->gpu_count + 1,
+                             sizeof *listing->gpus);
     listing->gpus[listing->gpu_count++] = gpu;
     return 0;
 }
 
-static int take_bare(struct announce *listing, const struct frame *frame, struct err *err)
+static int listing_take_bare_node(struct announce *listing, const struct frame *frame,
+                                  struct err *err)
 {
     char *node = NULL;
-    int rc = take_text(frame, &node, err);
+    int rc = outcome_take_text(frame, &node, err);
     if (rc)
         return rc;
-    char **grown = mem_grow(listing->bare_nodes, &listing->bare_capacity, listing->bare_count + 1,
-                            sizeof *listing->bare_nodes);
-    if (!grown) {
-        free(node);
-        return err_no_memory(err);
-    }
-    listing->bare_nodes = grown;
+    listing->bare_nodes = mem_grow(listing->bare_nodes, &listing->bare_capacity,
+                                   listing->bare_count + 1, sizeof *listing->bare_nodes);
     listing->bare_nodes[listing->bare_count++] = node;
     return 0;
 }
 
-static int take_dead(struct announce *listing, const struct frame *frame, struct err *err)
+static int listing_take_dead_node(struct announce *listing, const struct frame *frame,
+                                  struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
     struct gpu_result node = {0};
     message_get_dead(&reader, &node);
     int rc = wire_end(&reader, "node", err);
-    struct gpu_result *grown = rc ? NULL
-                                  : mem_grow(listing->dead, &listing->dead_capacity,
-                                             listing->dead_count + 1, sizeof *grown);
-    if (!rc && !grown)
-        rc = err_no_memory(err);
     if (rc) {
         gpu_result_fini(&node);
         return rc;
     }
-    listing->dead = grown;
-    grown[listing->dead_count++] = node;
+    listing->dead = mem_grow(listing->dead, &listing->dead_capacity, listing->dead_count + 1,
+                             sizeof *listing->dead);
+    listing->dead[listing->dead_count++] = node;
     return 0;
 }
 
-static int foreign(const struct frame *frame, struct err *err)
+static int outcome_refuse(const struct frame *frame, struct err *err)
 {
     return err_set(err, -EBADMSG, "unexpected message of type %u", frame->type);
 }
@@ -112,26 +101,26 @@ static int foreign(const struct frame *frame, struct err *err)
 int outcome_take_listing(struct outcome *outcome, const struct frame *frame, struct err *err)
 {
     if (outcome->done || outcome->failed)
-        return foreign(frame, err);
+        return outcome_refuse(frame, err);
     switch (frame->type) {
     case WORKER_INFO:
-        return take_info(&outcome->listing, frame, err);
+        return listing_take_gpu(&outcome->listing, frame, err);
     case WORKER_BARE:
-        return take_bare(&outcome->listing, frame, err);
+        return listing_take_bare_node(&outcome->listing, frame, err);
     case WORKER_DEAD:
-        return take_dead(&outcome->listing, frame, err);
+        return listing_take_dead_node(&outcome->listing, frame, err);
     case WORKER_DONE:
         outcome->done = true;
         return 0;
     case WORKER_FAIL:
-        return take_fail(outcome, frame, err);
+        return outcome_take_fail(outcome, frame, err);
     default:
-        return foreign(frame, err);
+        return outcome_refuse(frame, err);
     }
 }
 
 /* The last partial result is kept and gets this status. */
-static int take_ended(struct outcome *outcome, const struct frame *frame, struct err *err)
+static int outcome_take_ended(struct outcome *outcome, const struct frame *frame, struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
     uint32_t status = wire_get_enum(&reader, GPU_STATUS_COUNT);
@@ -155,10 +144,10 @@ static int take_ended(struct outcome *outcome, const struct frame *frame, struct
 }
 
 /* Replaces a text of the outcome. */
-static int take_kept_text(char **kept, const struct frame *frame, struct err *err)
+static int outcome_replace_text(char **kept, const struct frame *frame, struct err *err)
 {
     char *text = NULL;
-    int rc = take_text(frame, &text, err);
+    int rc = outcome_take_text(frame, &text, err);
     if (rc)
         return rc;
     free(*kept);
@@ -171,14 +160,14 @@ int outcome_take_measuring(struct outcome *outcome, const struct frame *frame, s
     struct gpu_result result = {0};
     int rc = 0;
     if (outcome->done || outcome->failed)
-        return foreign(frame, err);
+        return outcome_refuse(frame, err);
     switch (frame->type) {
     case WORKER_BEGIN:
-        return take_kept_text(&outcome->probe, frame, err);
+        return outcome_replace_text(&outcome->probe, frame, err);
     case WORKER_REMARK:
-        return take_kept_text(&outcome->remark, frame, err);
+        return outcome_replace_text(&outcome->remark, frame, err);
     case WORKER_ENDED:
-        return take_ended(outcome, frame, err);
+        return outcome_take_ended(outcome, frame, err);
     case WORKER_PARTIAL:
     case WORKER_DONE:
         rc = gpu_result_decode(frame->payload, frame->length, &result, err);
@@ -189,14 +178,14 @@ int outcome_take_measuring(struct outcome *outcome, const struct frame *frame, s
         outcome->done = frame->type == WORKER_DONE;
         return 0;
     case WORKER_FAIL:
-        return take_fail(outcome, frame, err);
+        return outcome_take_fail(outcome, frame, err);
     default:
-        return foreign(frame, err);
+        return outcome_refuse(frame, err);
     }
 }
 
 /* Adds stderr as one line: the text goes into a YAML value and to terminals. */
-static void add_tail(struct strbuf *text, const char *tail)
+static void outcome_add_stderr(struct strbuf *text, const char *tail)
 {
     if (!tail || !*tail)
         return;
@@ -213,8 +202,8 @@ static void add_tail(struct strbuf *text, const char *tail)
         text->data[--text->length] = '\0';
 }
 
-static enum gpu_status explain(const struct outcome *outcome, const struct ending *ending,
-                               struct strbuf *text)
+static enum gpu_status outcome_explain(const struct outcome *outcome, const struct ending *ending,
+                                       struct strbuf *text)
 {
     char buffer[ERR_LINE_MAX];
     if (ending->end == CHILD_TIME_LIMIT) {
@@ -259,29 +248,22 @@ enum gpu_status outcome_judge(const struct outcome *outcome, const struct ending
     /* A complete answer is valid, even if the driver then fails to shut down. */
     if (outcome->done && ending->end != CHILD_GARBAGE)
         return GPU_OK;
-    enum gpu_status status = explain(outcome, ending, &text);
+    enum gpu_status status = outcome_explain(outcome, ending, &text);
     if (outcome->probe)
         strbuf_printf(&text, " during %s", outcome->probe);
-    add_tail(&text, ending->tail);
-    if (text.failed)
-        strbuf_fini(&text);
+    outcome_add_stderr(&text, ending->tail);
     *out_reason = text.data;
     return status;
 }
 
-int outcome_result(struct outcome *outcome, const struct ending *ending,
-                   const struct gpu_result *identity, int32_t rank, struct gpu_result *out_result,
-                   struct err *err)
+void outcome_result(struct outcome *outcome, const struct ending *ending,
+                    const struct gpu_result *identity, int32_t rank, struct gpu_result *out_result)
 {
     char *reason = NULL;
     enum gpu_status status = outcome_judge(outcome, ending, &reason);
     struct gpu_result result = outcome->result;
     memset(&outcome->result, 0, sizeof outcome->result);
-    if (gpu_result_set_identity(&result, identity)) {
-        gpu_result_fini(&result);
-        free(reason);
-        return err_no_memory(err);
-    }
+    gpu_result_set_identity(&result, identity);
     result.rank = rank;
     if (status != GPU_OK ||
         result.status == GPU_OK) { /* otherwise keep the status that the worker sent */
@@ -290,5 +272,4 @@ int outcome_result(struct outcome *outcome, const struct ending *ending,
         result.status = status;
     }
     *out_result = result;
-    return 0;
 }

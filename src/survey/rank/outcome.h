@@ -41,14 +41,12 @@ struct ending {
 
 /* Returns GPU_OK if the answer is complete. Otherwise returns the status, and a reason that names
  * the last probe begun, the signal or exit code, and the end of stderr. out_reason is NULL for
- * GPU_OK and when memory is out; freed with free(). */
+ * GPU_OK; freed with free(). */
 enum gpu_status outcome_judge(const struct outcome *outcome, const struct ending *ending,
                               char **out_reason);
 
-/* Makes the GPU's result: keeps what the worker had finished, with the announced identity. 0 or
- * -ENOMEM. */
-int outcome_result(struct outcome *outcome, const struct ending *ending,
-                   const struct gpu_result *identity, int32_t rank, struct gpu_result *out_result,
-                   struct err *err);
+/* Makes the GPU's result: keeps what the worker had finished, with the announced identity. */
+void outcome_result(struct outcome *outcome, const struct ending *ending,
+                    const struct gpu_result *identity, int32_t rank, struct gpu_result *out_result);
 
 #endif

@@ -3,15 +3,18 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/host.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "survey/comm/limits.h"
 #include "survey/comm/message.h"
-#include "survey/rank/job.h"
+#include "survey/rank/allocated_gpus.h"
 #include "survey/rank/jobs.h"
-#include "survey/rank/listing.h"
 #include "survey/rank/root_contact.h"
 
 struct rank {
@@ -36,73 +39,119 @@ struct rank {
 };
 
 /* An error says something about rank 0, not about this rank: it goes on as with a silent rank 0. */
-static int send_announcement(struct rank *rank, struct err *err)
+static void rank_send_announcement(struct rank *rank)
 {
     struct err why = {0};
     struct strbuf payload = {0};
     announce_encode(&rank->announce, &payload);
-    int rc = comm_send_payload(rank->comm, 0, MESSAGE_ANNOUNCE, &payload, &why);
-    if (rc == -ENOMEM)
-        return err_no_memory(err);
-    if (rc)
+    rank->unsent = comm_send_payload(rank->comm, 0, MESSAGE_ANNOUNCE, &payload, &why) != 0;
+    if (rank->unsent)
         log_debug("the list of GPUs cannot be sent: %s", why.text);
-    rank->unsent = rc != 0;
-    return 0;
 }
 
 /* Sends a heartbeat, also to a rank 0 that is silent, so that rank 0 takes this rank back when it
  * continues. */
-static int beat(struct rank *rank, struct err *err)
+static void rank_send_beat(struct rank *rank)
 {
     struct err ignored = {0};
     struct strbuf payload = {0};
     if (rank->now_s < rank->next_beat_s || rank->contact == ROOT_CONTACT_QUIT)
-        return 0;
+        return;
     rank->next_beat_s = rank->now_s + limit_beat_s(rank->comm->size);
     const struct doing doing = jobs_slowest(&rank->jobs, rank->now_s);
     doing_encode(&doing, &payload);
     comm_send_payload(rank->comm, 0, MESSAGE_BEAT, &payload, &ignored);
-    return rank->unsent ? send_announcement(rank, err) : 0;
+    if (rank->unsent)
+        rank_send_announcement(rank);
 }
 
-int rank_create(struct comm *comm, const struct survey_options *options, double now_s,
-                struct rank **out_rank, struct err *err)
+struct rank *rank_create(struct comm *comm, const struct survey_options *options, double now_s)
 {
     struct rank *rank = mem_array(1, sizeof *rank);
-    if (!rank)
-        return err_no_memory(err);
+    char host[HOST_NAME_MAX_BYTES];
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     rank->comm = comm;
     rank->options = options;
     rank->contact = ROOT_CONTACT_UNHEARD;
     rank->begun_s = rank->now_s = rank->heard_s = rank->next_beat_s = now_s;
     rank->jobs = (struct jobs){
         .comm = comm, .options = options, .announce = &rank->announce, .listing = &rank->listing};
-    int rc = listing_introduce(options, &rank->announce, err);
-    if (!rc)
-        rc = beat(rank, err); /* rank 0 misses a rank sooner once it has heard it */
-    if (rc) {
-        rank_destroy(rank);
-        return rc;
-    }
+    host_name(host);
+    rank->announce.host = str_copy(host);
+    host_boot_id(&rank->announce.boot_id);
+    if (options->simulate || options->replay) /* these GPUs compete for the CPUs */
+        rank->announce.at_once = cpus < 1 ? 1 : (uint32_t)cpus;
+    rank_send_beat(rank); /* rank 0 misses a rank sooner once it has heard it */
     /* If the worker cannot be started, that is announced. */
-    job_start(&rank->listing, comm, options, WORKER_LIST, NULL, now_s);
-    *out_rank = rank;
-    return 0;
+    job_start_listing(&rank->listing, comm, options, now_s);
+    return rank;
 }
 
-static int announce(struct rank *rank, struct err *err)
+/* Time limit of the listing worker, in seconds. At most the time limit for measuring a GPU, if the
+ * user set one: the survey must end soon after that. */
+static double listing_limit_s(const struct survey_options *options)
 {
-    int rc = listing_adopt(&rank->listing, rank->options, &rank->announce, err);
-    if (rc)
-        return rc;
+    double asked_s = options->time_limit_s;
+    return asked_s > 0 && asked_s < LIMIT_LISTING_S ? asked_s : LIMIT_LISTING_S;
+}
+
+/* How a listing without a complete answer is announced. A bad input file is the user's error and
+ * ends the survey. Any other failure concerns only this rank. */
+static enum listing_status listing_failure(const struct survey_options *options,
+                                           const struct job *job)
+{
+    const struct err *err = &job->outcome.err;
+    if (!job->outcome.failed || !job->child.pid)
+        return LISTING_FAILED; /* the worker sent no error, or could not be started */
+    if (options->simulate || options->replay)
+        return err->code == -ENOMEM ? LISTING_FAILED : LISTING_BAD_INPUT;
+    if (err->code == -ENODEV || err->code == -ENOTSUP)
+        return LISTING_NO_DEVICE;
+    return LISTING_FAILED;
+}
+
+/* A worker that could not be started, has no backend, or had less time than a driver may need, says
+ * nothing about the GPUs. */
+static uint32_t listing_allocated(const struct job *job, const struct survey_options *options)
+{
+    const double least_s = 20;
+    const struct allocated_environment environment = allocated_environment_read();
+    bool conclusive = job->child.pid && job->outcome.err.code != -ENOTSUP &&
+                      (job->child.end != CHILD_TIME_LIMIT || listing_limit_s(options) >= least_s);
+    return conclusive ? allocated_gpus(&environment, (uint32_t)job->outcome.listing.gpu_count) : 0;
+}
+
+/* Announces the GPUs and nodes that the worker listed, or why listing failed. */
+static void rank_announce(struct rank *rank)
+{
+    const struct survey_options *options = rank->options;
+    struct announce *announce = &rank->announce, *listed = &rank->listing.outcome.listing;
+    const struct ending ending = job_ending(&rank->listing, listing_limit_s(options));
+    char *reason = NULL;
+    if (!options->simulate && !options->replay)
+        announce->gpus_given = listing_allocated(&rank->listing, options);
+    announce->failed_as = outcome_judge(&rank->listing.outcome, &ending, &reason);
+    if (announce->failed_as != GPU_OK) {
+        announce->listing = listing_failure(options, &rank->listing);
+        announce->err = rank->listing.outcome.err;
+        if (!rank->listing.outcome.failed)
+            err_set(&announce->err, -EIO, "listing the GPUs: %s", reason ? reason : "failed");
+        free(reason);
+    } else {
+        announce->gpus = listed->gpus;
+        announce->gpu_count = listed->gpu_count;
+        announce->bare_nodes = listed->bare_nodes;
+        announce->bare_count = listed->bare_count;
+        announce->dead = listed->dead;
+        announce->dead_count = listed->dead_count;
+        memset(listed, 0, sizeof *listed);
+        for (size_t i = 0; i < announce->gpu_count; i++)
+            if (!announce->gpus[i].node)
+                announce->gpus[i].node = str_copy(announce->host);
+    }
     rank->announced = true;
     rank->announced_s = rank->now_s;
-    return send_announcement(rank, err);
-}
-
-static bool told_all(const struct rank *rank)
-{
-    return rank->jobs.assigned && jobs_done(&rank->jobs);
+    rank_send_announcement(rank);
 }
 
 /* How long rank 0 may be silent. It reads no messages while it makes its report, which takes less
@@ -112,8 +161,9 @@ static double root_silence_limit_s(const struct rank *rank)
     const double report_per_rank_s = 0.002;
     if (rank->contact == ROOT_CONTACT_UNHEARD)
         return rank->comm->place.start_timeout_s;
-    return limit_silence_s(rank->comm->size) +
-           (told_all(rank) ? report_per_rank_s * rank->comm->size : 0);
+    return limit_silence_s(rank->comm->size) + (rank->jobs.assigned && jobs_done(&rank->jobs)
+                                                    ? report_per_rank_s * rank->comm->size
+                                                    : 0);
 }
 
 static double root_silent_s(const struct rank *rank)
@@ -124,7 +174,7 @@ static double root_silent_s(const struct rank *rank)
 /* Rank 0 may only be blocked by a file system and come back, so the rank waits for the same time
  * again. It does not if the time limit of one GPU is over, since the job must end soon after
  * that. */
-static bool waited_enough(const struct rank *rank)
+static bool root_waited_for(const struct rank *rank)
 {
     double limit_s = rank->jobs.assigned ? rank->jobs.time_limit_s : rank->options->time_limit_s;
     bool over = limit_s > 0 && rank->now_s - rank->begun_s > limit_s;
@@ -133,47 +183,54 @@ static bool waited_enough(const struct rank *rank)
 }
 
 /* On rank 0 there is nothing to watch: this rank is rank 0. */
-static void watch_root(struct rank *rank)
+static void rank_watch_root(struct rank *rank)
 {
     if (!rank->comm->rank || root_silent_s(rank) <= root_silence_limit_s(rank))
         return;
     root_contact_apply(&rank->contact, ROOT_CONTACT_EVENT_FELL_SILENT);
-    if (jobs_done(&rank->jobs) && waited_enough(rank))
+    if (jobs_done(&rank->jobs) && root_waited_for(rank))
         root_contact_apply(&rank->contact, ROOT_CONTACT_EVENT_GAVE_UP);
 }
 
+/* True if the worker that listed ended without a list: a driver that fails is asked twice. Not
+ * after a time-out: rank 0 does not wait that long. */
+static bool listing_is_tried_again(const struct rank *rank)
+{
+    const struct job *job = &rank->listing;
+    return !rank->announced && !rank->relisted && !rank->stopped && !job->outcome.done &&
+           job->child.pid && !rank->options->simulate && !rank->options->replay &&
+           job->outcome.err.code != -ENOTSUP && job->child.end != CHILD_TIME_LIMIT &&
+           job->child.end != CHILD_INTERRUPTED;
+}
+
 /* Announces the list as soon as it is complete. The driver may take long to end the worker. */
-static int hear_listing(struct rank *rank, double now_s, struct err *err)
+static void rank_read_listing(struct rank *rank, double now_s)
 {
     struct job *job = &rank->listing;
     if (rank->listed)
-        return 0;
-    rank->listed = job_is_over(job) || job_hear(job, listing_limit_s(rank->options), now_s);
-    if (rank->listed && !rank->announced && !rank->relisted && !rank->stopped &&
-        listing_is_tried_again(job, rank->options)) {
+        return;
+    rank->listed = job_is_over(job) || job_read(job, listing_limit_s(rank->options), now_s);
+    if (rank->listed && listing_is_tried_again(rank)) {
         rank->relisted = true;
         job_fini(job);
-        rank->listed = job_start(job, rank->comm, rank->options, WORKER_LIST, NULL, now_s) != 0;
+        rank->listed = job_start_listing(job, rank->comm, rank->options, now_s) != 0;
     }
     if (rank->listed)
-        job_remark(job, "the list of GPUs");
-    bool known = rank->listed || job->outcome.done;
-    return known && !rank->announced ? announce(rank, err) : 0;
+        job_log_end(job, "the list of GPUs");
+    if ((rank->listed || job->outcome.done) && !rank->announced)
+        rank_announce(rank);
 }
 
-int rank_step(struct rank *rank, double now_s, struct err *err)
+void rank_step(struct rank *rank, double now_s)
 {
     rank->now_s = now_s;
-    int rc = beat(rank, err);
-    if (!rc)
-        rc = hear_listing(rank, now_s, err);
-    if (!rc)
-        rc = jobs_step(&rank->jobs, now_s, err);
-    watch_root(rank);
-    return rc;
+    rank_send_beat(rank);
+    rank_read_listing(rank, now_s);
+    jobs_step(&rank->jobs, now_s);
+    rank_watch_root(rank);
 }
 
-static int take_assignment(struct rank *rank, const struct frame *frame, struct err *err)
+static int rank_take_assignment(struct rank *rank, const struct frame *frame, struct err *err)
 {
     struct assignment assignment = {0};
     int rc = assignment_decode(frame, &assignment, err);
@@ -186,7 +243,7 @@ static int take_assignment(struct rank *rank, const struct frame *frame, struct 
     return rc;
 }
 
-static int take_again(struct rank *rank, const struct frame *frame, struct err *err)
+static int rank_take_again(struct rank *rank, const struct frame *frame, struct err *err)
 {
     struct again again = {0};
     int rc = again_decode(frame, &again, err);
@@ -203,9 +260,9 @@ int rank_take(struct rank *rank, const struct comm_message *message, struct err 
     rank->heard_s = rank->now_s;
     switch (message->frame.type) {
     case MESSAGE_ASSIGN:
-        return take_assignment(rank, &message->frame, err);
+        return rank_take_assignment(rank, &message->frame, err);
     case MESSAGE_AGAIN:
-        return take_again(rank, &message->frame, err);
+        return rank_take_again(rank, &message->frame, err);
     case MESSAGE_STOP:
         rank_stop(rank, rank->now_s);
         return 0;
@@ -222,10 +279,7 @@ int rank_take(struct rank *rank, const struct comm_message *message, struct err 
 struct pollfd *rank_poll(struct rank *rank, size_t *out_count)
 {
     size_t needed = (rank->jobs.running + 1) * CHILD_POLL_MAX;
-    struct pollfd *grown = mem_grow(rank->fds, &rank->fd_capacity, needed, sizeof *rank->fds);
-    if (!grown)
-        return NULL;
-    rank->fds = grown;
+    rank->fds = mem_grow(rank->fds, &rank->fd_capacity, needed, sizeof *rank->fds);
     size_t count = child_poll(&rank->listing.child, rank->fds);
     *out_count = count + jobs_poll(&rank->jobs, rank->fds + count);
     return rank->fds;
@@ -248,13 +302,12 @@ bool rank_may_leave(const struct rank *rank)
 void rank_settle(struct rank *rank, struct clock_awake *clock)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
-    struct err ignored = {0};
     child_dismiss(&rank->listing.child);
     for (;;) {
         double now_s = clock_awake_tick(clock, clock_monotonic_s());
         bool settled = jobs_settle(&rank->jobs, now_s);
         if (rank->announced)
-            hear_listing(rank, now_s, &ignored);
+            rank_read_listing(rank, now_s);
         if (settled && (rank->listed || !rank->announced))
             return;
         nanosleep(&pause, NULL);

@@ -15,19 +15,17 @@
 struct rank;
 
 /* Starts to list the GPUs. A worker that cannot be started is announced like any other failure of
- * listing. Each result is first spooled, then sent. comm and options outlive the rank. -ENOMEM.
- * Freed with rank_destroy. */
-int rank_create(struct comm *comm, const struct survey_options *options, double now_s,
-                struct rank **out_rank, struct err *err);
+ * listing. Each result is first spooled, then sent. comm and options outlive the rank. now_s, here
+ * and below: clock_awake. Freed with rank_destroy. */
+struct rank *rank_create(struct comm *comm, const struct survey_options *options, double now_s);
 
-/* Takes a message of rank 0. 0, or -EBADMSG for an invalid message. now_s, here and below:
- * clock_awake. */
+/* Takes a message of rank 0. 0, or -EBADMSG for an invalid message. */
 int rank_take(struct rank *rank, const struct comm_message *message, struct err *err);
 
 /* Reads from the workers, starts the next ones, sends what is known. Never blocks. */
-int rank_step(struct rank *rank, double now_s, struct err *err);
+void rank_step(struct rank *rank, double now_s);
 
-/* Returns the descriptors to poll; NULL when out of memory. The rank owns the array. */
+/* Returns the descriptors to poll. The rank owns the array. */
 struct pollfd *rank_poll(struct rank *rank, size_t *out_count);
 
 /* Kills all workers. Their GPUs are reported as interrupted. */

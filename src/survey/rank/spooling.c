@@ -15,26 +15,23 @@
 
 /* Chooses --spool, or a folder beside the output; NULL: none. A replay measures nothing that could
  * be lost. stdout, pipes and devices have no folder beside them. */
-static int choose_folder(const struct survey_options *options, const char *beside,
-                         char **out_folder)
+static char *spooling_choose_folder(const struct survey_options *options, const char *beside)
 {
-    *out_folder = NULL;
     if (options->spool)
-        return str_copy_to(out_folder, options->spool);
+        return str_copy(options->spool);
     if ((options->replay && !options->no_mpi) || out_file_in_place(beside))
-        return 0;
-    *out_folder = str_format("%s.spool", beside);
-    return *out_folder ? 0 : -ENOMEM;
+        return NULL;
+    return str_format("%s.spool", beside);
 }
 
-static void set_source(struct spooling *spooling, const struct survey_options *options)
+static void spooling_set_source(struct spooling *spooling, const struct survey_options *options)
 {
     spooling->backend = options->simulate ? "sim" : options->replay ? "replay" : "cuda";
     spooling->seed = options->seed;
 }
 
 /* Other ranks may have other working directories. */
-static char *absolute(const char *path)
+static char *spooling_absolute_path(const char *path)
 {
     if (*path == '/' || out_file_in_place(path))
         return str_copy(path);
@@ -44,12 +41,12 @@ static char *absolute(const char *path)
     return whole;
 }
 
-static int own_folder(struct spooling *spooling, const struct survey_options *options,
-                      const struct comm_place *place, const char *output, const char *folder,
-                      struct err *err)
+static int spooling_own_folder(struct spooling *spooling, const struct survey_options *options,
+                               const struct comm_place *place, const char *output,
+                               const char *folder, struct err *err)
 {
     char host[HOST_NAME_MAX_BYTES], stamp[CLOCK_STAMP_MAX];
-    char *aside = NULL, *whole = absolute(output);
+    char *aside = NULL, *whole = spooling_absolute_path(output);
     clock_utc_stamp(1, stamp);
     host_name(host);
     char *survey = str_format("%s-%s-%ld", stamp, host, (long)getpid());
@@ -88,13 +85,11 @@ int spooling_begin(struct spooling *spooling, const struct survey_options *optio
                    struct err *err)
 {
     struct err why = {0};
-    char *path;
-    if (choose_folder(options, beside, &path))
-        return err_no_memory(err);
+    char *path = spooling_choose_folder(options, beside);
     if (!path)
         return 0;
-    set_source(spooling, options);
-    int rc = own_folder(spooling, options, place, output, path, &why);
+    spooling_set_source(spooling, options);
+    int rc = spooling_own_folder(spooling, options, place, output, path, &why);
     if (!rc) {
         spooling->folder = realpath(path, NULL);
         spooling->survey = str_copy(spooling->owner.identity.survey);
@@ -106,7 +101,7 @@ int spooling_begin(struct spooling *spooling, const struct survey_options *optio
     }
     free(path);
     bool needed = options->spool || options->no_mpi;
-    if (rc && (needed || rc == -ENOMEM || rc == -EBUSY)) {
+    if (rc && (needed || rc == -EBUSY)) {
         *err = why;
         return rc;
     }
@@ -115,20 +110,19 @@ int spooling_begin(struct spooling *spooling, const struct survey_options *optio
     return 0;
 }
 
-int spooling_join(struct spooling *spooling, const struct survey_options *options,
-                  const char *folder, const char *survey, const char *owner, int rank)
+void spooling_join(struct spooling *spooling, const struct survey_options *options,
+                   const char *folder, const char *survey, const char *owner, int rank)
 {
     struct err ignored = {0}; /* without the lock, results are still spooled */
     spooling_fini(spooling);
-    set_source(spooling, options);
-    if (str_copy_to(&spooling->folder, folder) || str_copy_to(&spooling->survey, survey))
-        return -ENOMEM;
+    spooling_set_source(spooling, options);
+    spooling->folder = str_copy(folder);
+    spooling->survey = str_copy(survey);
     if (owner && !spool_owner_open(owner, rank, &spooling->owner, &ignored))
         stand_aside_watch(spooling->owner.fd, rank);
-    return 0;
 }
 
-static struct spool_origin origin_of(const struct spooling *spooling)
+static struct spool_origin spooling_origin(const struct spooling *spooling)
 {
     return (struct spool_origin){
         .survey = spooling->survey ? spooling->survey : (char *)"",
@@ -139,7 +133,7 @@ static struct spool_origin origin_of(const struct spooling *spooling)
     };
 }
 
-static void keep_failure(struct spooling *spooling, const struct err *err)
+static void spooling_keep_failure(struct spooling *spooling, const struct err *err)
 {
     if (!spooling->failed.code)
         spooling->failed = *err;
@@ -147,26 +141,23 @@ static void keep_failure(struct spooling *spooling, const struct err *err)
 
 void spooling_gpu(struct spooling *spooling, const struct gpu_result *gpu)
 {
-    const struct spool_origin origin = origin_of(spooling);
+    const struct spool_origin origin = spooling_origin(spooling);
     struct err err = {0};
     if (spooling->folder && spool_write_gpu(spooling->folder, &origin, gpu, &err))
-        keep_failure(spooling, &err);
+        spooling_keep_failure(spooling, &err);
 }
 
 /* Adds the values of a second measurement to the spooled result of the first. */
-static int add_again(const struct spooling *spooling, const struct gpu_result *again,
-                     struct err *err)
+static int spooling_add_second_values(const struct spooling *spooling,
+                                      const struct gpu_result *again, struct err *err)
 {
-    const struct spool_origin origin = origin_of(spooling);
+    const struct spool_origin origin = spooling_origin(spooling);
     struct gpu_result first = {0};
-    int rc = spool_read_gpu(spooling->folder, spooling->survey, again->uuid, &first);
-    if (rc)
-        return rc == -ENOMEM ? err_no_memory(err) : 0;
+    if (spool_read_gpu(spooling->folder, spooling->survey, again->uuid, &first))
+        return 0;
     facts_fini(&first.measured_again);
-    if (gpu_result_second_values(again, &first.measured_again))
-        rc = err_no_memory(err);
-    if (!rc)
-        rc = spool_write_gpu(spooling->folder, &origin, &first, err);
+    gpu_result_second_values(again, &first.measured_again);
+    int rc = spool_write_gpu(spooling->folder, &origin, &first, err);
     gpu_result_fini(&first);
     return rc;
 }
@@ -174,16 +165,17 @@ static int add_again(const struct spooling *spooling, const struct gpu_result *a
 void spooling_gpu_again(struct spooling *spooling, const struct gpu_result *again)
 {
     struct err err = {0};
-    if (spooling->folder && again->status == GPU_OK && add_again(spooling, again, &err))
-        keep_failure(spooling, &err);
+    if (spooling->folder && again->status == GPU_OK &&
+        spooling_add_second_values(spooling, again, &err))
+        spooling_keep_failure(spooling, &err);
 }
 
 void spooling_survey(struct spooling *spooling, const struct spool_survey *survey)
 {
-    const struct spool_origin origin = origin_of(spooling);
+    const struct spool_origin origin = spooling_origin(spooling);
     struct err err = {0};
     if (spooling->folder && spool_write_survey(spooling->folder, &origin, survey, &err))
-        keep_failure(spooling, &err);
+        spooling_keep_failure(spooling, &err);
 }
 
 void spooling_remove_folder(const struct spooling *spooling)

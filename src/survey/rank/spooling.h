@@ -29,9 +29,9 @@ int spooling_begin(struct spooling *spooling, const struct survey_options *optio
                    const struct comm_place *place, const char *output, const char *beside,
                    struct err *err);
 
-/* For the other ranks: uses what rank 0 sent. folder NULL: no spool. 0 or -ENOMEM. */
-int spooling_join(struct spooling *spooling, const struct survey_options *options,
-                  const char *folder, const char *survey, const char *owner, int rank);
+/* For the other ranks: uses what rank 0 sent. folder NULL: no spool. */
+void spooling_join(struct spooling *spooling, const struct survey_options *options,
+                   const char *folder, const char *survey, const char *owner, int rank);
 
 /* Each writes a file. A failure is kept in spooling->failed. */
 void spooling_gpu(struct spooling *spooling, const struct gpu_result *gpu);

@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
-
 /* The GPUs that one rank sees. */
 struct assign_rank {
     const char *const *uuids;
@@ -15,15 +13,14 @@ struct assign_rank {
 
 /* The GPUs that one rank must measure: positions in its own list, ascending. */
 struct assign_share {
-    uint32_t *positions;
+    uint32_t *positions; /* freed with free() */
     size_t count;
 };
 
 /* Gives each UUID to exactly one of the ranks that see it: GPUs with few viewers first, then in
- * rank order, each to its least loaded viewer (the lowest rank among equals). shares: one per rank,
- * released with assign_shares_fini. O(n log n) in the sum of all lists. 0 or -ENOMEM. */
-int assign_gpus(const struct assign_rank *ranks, size_t rank_count, struct assign_share *out_shares,
-                struct err *err);
-void assign_shares_fini(struct assign_share *shares, size_t rank_count);
+ * rank order, each to its least loaded viewer (the lowest rank among equals). out_shares: one per
+ * rank. O(n log n) in the sum of all lists. */
+void assign_gpus(const struct assign_rank *ranks, size_t rank_count,
+                 struct assign_share *out_shares);
 
 #endif

@@ -26,13 +26,13 @@ enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t out
 }
 
 /* A flag and the file that it names; NULL: not given. */
-struct named {
+struct named_file {
     const char *flag, *path;
 };
 
 /* Refuses an output that would replace this input. */
-static int check_input(const struct named *outputs, size_t count, const struct named *input,
-                       struct err *err)
+static int check_input_file(const struct named_file *outputs, size_t count,
+                            const struct named_file *input, struct err *err)
 {
     for (size_t i = 0; i < count; i++)
         if (outputs[i].path && input->path && out_file_replaces(outputs[i].path, input->path))
@@ -43,58 +43,48 @@ static int check_input(const struct named *outputs, size_t count, const struct n
 
 int emit_check_inputs(const struct survey_options *options, const char *output, struct err *err)
 {
-    const struct named outputs[] = {{"--output", output},
-                                    {"--html", options->html},
-                                    {"--record", options->record}},
-                       inputs[] = {{"--simulate", options->simulate},
-                                   {"--replay", options->replay},
-                                   {"--config", options->config}};
+    const struct named_file outputs[] = {{"--output", output},
+                                         {"--html", options->html},
+                                         {"--record", options->record}},
+                            inputs[] = {{"--simulate", options->simulate},
+                                        {"--replay", options->replay},
+                                        {"--config", options->config}};
     int rc = 0;
     for (size_t i = 0; i < COUNT_OF(inputs) && !rc; i++)
-        rc = check_input(outputs, COUNT_OF(outputs), &inputs[i], err);
+        rc = check_input_file(outputs, COUNT_OF(outputs), &inputs[i], err);
     for (size_t i = 0; i < options->world.count && !rc; i++) {
-        const struct named world = {"--world", options->world.items[i]};
-        rc = check_input(outputs, COUNT_OF(outputs), &world, err);
+        const struct named_file world = {"--world", options->world.items[i]};
+        rc = check_input_file(outputs, COUNT_OF(outputs), &world, err);
     }
     return rc;
 }
 
-/* A replay reports the backend of its record. */
-static const char *backend_of(const struct emit_input *input)
-{
-    if (input->replayed)
-        return record_provenance(input->replayed)->backend;
-    return input->target.options->simulate ? "sim" : "cuda";
-}
-
-static void fill_counts(const struct emit_input *input, struct inventory *inventory)
-{
-    inventory->total_nodes = (uint32_t)input->view.node_count;
-    inventory->total_ranks = (uint32_t)input->ranks;
-    inventory->total_lost_ranks = (uint32_t)input->view.lost_ranks;
-    if (!input->replayed)
-        return;
-    inventory->total_nodes = record_survey(input->replayed)->nodes;
-    inventory->total_ranks = record_provenance(input->replayed)->ranks;
-    inventory->total_lost_ranks += record_survey(input->replayed)->lost_ranks;
-}
-
-static int fill_head(const struct emit_input *input, struct inventory *inventory)
+/* A replay reports backend, nodes and ranks of its record. */
+static void emit_fill_head(const struct emit_input *input, struct inventory *inventory)
 {
     const struct root_view *view = &input->view;
+    const struct record *replayed = input->replayed;
+    const char *backend = input->target.options->simulate ? "sim" : "cuda";
     inventory->seed = input->target.options->seed;
     inventory->wall_s = round(input->wall_s * 100) / 100;
-    fill_counts(input, inventory);
-    int rc = inventory_set_head(inventory, GPUMEMTOPO_VERSION, backend_of(input), input->argv,
-                                (size_t)input->argc);
-    return rc ? rc : inventory_add_bare(inventory, view->bare_nodes, view->bare_count);
+    inventory->total_nodes = (uint32_t)view->node_count;
+    inventory->total_ranks = (uint32_t)input->ranks;
+    inventory->total_lost_ranks = (uint32_t)view->lost_ranks;
+    if (replayed) {
+        backend = record_provenance(replayed)->backend;
+        inventory->total_nodes = record_survey(replayed)->nodes;
+        inventory->total_ranks = record_provenance(replayed)->ranks;
+        inventory->total_lost_ranks += record_survey(replayed)->lost_ranks;
+    }
+    inventory_set_head(inventory, GPUMEMTOPO_VERSION, backend, input->argv, (size_t)input->argc);
+    inventory_add_bare(inventory, view->bare_nodes, view->bare_count);
 }
 
 /* Lists ranks whose GPUs are not known. They are not judged, since they are not GPUs. */
-static int add_unknown(const struct gpu_result *results, size_t count, struct inventory *inventory)
+static void emit_add_unknown(const struct gpu_result *results, size_t count,
+                             struct inventory *inventory)
 {
-    int rc = 0;
-    for (size_t i = 0; i < count && !rc; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct inventory_unmeasured entry = {
             .node = results[i].node,
             .rank = results[i].rank,
@@ -103,36 +93,33 @@ static int add_unknown(const struct gpu_result *results, size_t count, struct in
             .gpus_given = results[i].gpus_given,
         };
         if (!results[i].uuid)
-            rc = inventory_add_unknown(inventory, &entry);
+            inventory_add_unknown(inventory, &entry);
     }
-    return rc;
 }
 
-static int judge(const struct emit_input *input, struct inventory *inventory, struct err *err)
+static int emit_judge(const struct emit_input *input, struct inventory *inventory, struct err *err)
 {
     static const struct record_survey none;
     const struct record_survey *was = input->replayed ? record_survey(input->replayed) : &none;
     const struct root_view *view = &input->view;
     int rc = judging_compare(input->judging, view->unmeasured, view->unmeasured_count, err);
-    if (rc)
-        return rc;
-    rc = judging_finish(input->judging, inventory, err);
+    if (!rc)
+        rc = judging_finish(input->judging, inventory, err);
     if (rc)
         return rc;
     size_t known = inventory->unmeasured_count;
-    if (add_unknown(view->unmeasured, view->unmeasured_count, inventory) ||
-        add_unknown(was->unknown, was->unknown_count, inventory))
-        return err_no_memory(err);
+    emit_add_unknown(view->unmeasured, view->unmeasured_count, inventory);
+    emit_add_unknown(was->unknown, was->unknown_count, inventory);
     inventory_settle_unknown(inventory, known);
     return judge_missing_gpus(input->judging->basis, inventory, err);
 }
 
 /* Writes the inventory to TMPDIR, when it would otherwise be lost. */
-static void rescue(const struct inventory *inventory)
+static void emit_rescue(const struct inventory *inventory)
 {
     struct strbuf text = {0};
     inventory_print(inventory, &text);
-    char *path = text.failed ? NULL : out_file_rescue(text.data, text.length, ".yaml");
+    char *path = out_file_rescue(text.data, text.length, ".yaml");
     char host[HOST_NAME_MAX_BYTES];
     host_name(host);
     if (path)
@@ -143,21 +130,20 @@ static void rescue(const struct inventory *inventory)
 }
 
 /* If the page cannot be written, everything else is still written. */
-static bool write_page(const struct emit_target *target, const struct inventory *inventory)
+static bool emit_page(const struct emit_target *target, const struct inventory *inventory)
 {
     struct strbuf page = {0};
     struct err err = {0};
     report_html(inventory, target->references, NULL, &page);
-    int rc = page.failed ? err_no_memory(&err)
-                         : out_file_write(target->options->html, page.data, page.length, &err);
+    int rc = out_file_write(target->options->html, page.data, page.length, &err);
     strbuf_fini(&page);
     if (rc)
         log_failure(&err);
     return rc == 0;
 }
 
-static void say_summary(const struct emit_target *target, const struct inventory *inventory,
-                        bool page)
+static void emit_summary(const struct emit_target *target, const struct inventory *inventory,
+                         bool page)
 {
     const struct report_style style = report_style_for(STDERR_FILENO);
     struct strbuf summary = {0};
@@ -178,62 +164,57 @@ static void say_summary(const struct emit_target *target, const struct inventory
 int emit_write(const struct emit_target *target, const struct inventory *inventory,
                enum survey_exit *out_code, struct err *err)
 {
-    bool page = target->options->html && write_page(target, inventory);
+    bool page = target->options->html && emit_page(target, inventory);
     bool missing = target->unrecorded || (target->options->html && !page);
     int rc = inventory_write_checked(inventory, target->output, err);
     if (rc) {
         if (target->unspooled)
-            rescue(inventory);
+            emit_rescue(inventory);
         return rc;
     }
     /* The exit code in the inventory says what the survey found; failed writes of page and record
      * do not change it. */
     enum survey_exit code = (enum survey_exit)inventory->exit_code;
     *out_code = missing && code == SURVEY_EXIT_OK ? SURVEY_EXIT_NO_REPORT : code;
-    say_summary(target, inventory, page);
+    emit_summary(target, inventory, page);
     return 0;
 }
 
 /* Verdicts are made with the real names, so that --anonymous does not change them. A record that
  * cannot be written does not prevent the report. */
-static int anonymise(const struct emit_input *input, struct inventory *inventory,
-                     struct emit_target *target, struct err *err)
+static void emit_anonymise(const struct emit_input *input, struct inventory *inventory,
+                           struct emit_target *target)
 {
     struct pseudonyms *names = NULL;
     struct err failure = {0};
-    int rc = pseudonyms_create(&names);
-    if (!rc)
-        rc = anonymous_learn(names, inventory);
-    if (!rc && input->judging->basis->baseline)
-        rc = anonymous_learn(names, input->judging->basis->baseline);
-    if (!rc)
-        rc = pseudonyms_seal(names);
-    if (!rc)
-        rc = anonymous_apply(names, inventory);
-    if (!rc && input->recording && recording_anonymise(input->recording, names, &failure)) {
+    pseudonyms_create(&names);
+    anonymous_learn(names, inventory);
+    if (input->judging->basis->baseline)
+        anonymous_learn(names, input->judging->basis->baseline);
+    pseudonyms_seal(names);
+    anonymous_apply(names, inventory);
+    if (input->recording && recording_anonymise(input->recording, names, &failure)) {
         log_failure(&failure);
         target->unrecorded = true;
     }
     target->slowest = NULL; /* it has a name */
     pseudonyms_destroy(names);
-    return rc ? err_no_memory(err) : 0;
 }
 
 int emit_inventory(const struct emit_input *input, enum survey_exit *out_code, struct err *err)
 {
     struct inventory inventory = {0};
     struct emit_target target = input->target;
-    int rc = fill_head(input, &inventory) ? err_no_memory(err) : judge(input, &inventory, err);
-    if (rc)
-        goto out;
-    inventory.exit_code =
-        (int)emit_exit_code(inventory.total_unmeasured, inventory.total_lost_ranks,
-                            inventory.total_outliers + judge_accused_nodes(&inventory));
-    rc = target.options->anonymous ? anonymise(input, &inventory, &target, err) : 0;
-    if (rc)
-        goto out;
-    rc = emit_write(&target, &inventory, out_code, err);
-out:
+    emit_fill_head(input, &inventory);
+    int rc = emit_judge(input, &inventory, err);
+    if (!rc) {
+        inventory.exit_code =
+            (int)emit_exit_code(inventory.total_unmeasured, inventory.total_lost_ranks,
+                                inventory.total_outliers + judge_accused_nodes(&inventory));
+        if (target.options->anonymous)
+            emit_anonymise(input, &inventory, &target);
+        rc = emit_write(&target, &inventory, out_code, err);
+    }
     inventory_fini(&inventory);
     return rc;
 }

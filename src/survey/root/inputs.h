@@ -12,6 +12,11 @@
 struct record;
 struct recording;
 
+/* Opens the record that `options` names. Takes seed, profile, probes and --busy from it, unless the
+ * command line set them. The strings belong to the record. -EINVAL for a bad file, or for one that
+ * needs something this program does not know. */
+int inputs_open_record(struct survey_options *options, struct record **out_record, struct err *err);
+
 struct inputs_request {
     const struct survey_options *options;
     const struct record *record; /* the replayed record; NULL: none */

@@ -1,54 +1,44 @@
-/* Judges results as they arrive. */
+/* Judges results as they arrive, and asks for those of GPUs that look bad again. */
 #include "survey/root/judging.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static int make_judge(struct judging *judging, size_t capacity, struct err *err)
-{
-    return judging->judge ? 0 : judge_create(judging->basis, capacity, &judging->judge, err);
-}
+#include "base/mem.h"
+#include "base/str.h"
+#include "probes/probes.h"
 
-/* A replayed GPU belongs to the rank that measured it. */
-static int32_t rank_of(const struct judging *judging, const struct gpu_result *result)
-{
-    const struct record_gpu *was =
-        judging->replayed ? record_find_gpu(judging->replayed, result->uuid, 0) : NULL;
-    return was ? was->gpu.rank : result->rank;
-}
-
-static int keep_slowest(struct judging *judging, const struct gpu_result *result, struct err *err)
-{
-    struct gpu_result *slowest = &judging->slowest;
-    if (!result->timings.count || (slowest->uuid && slowest->elapsed_s >= result->elapsed_s))
-        return 0;
-    gpu_result_fini(slowest);
-    slowest->elapsed_s = result->elapsed_s;
-    if (facts_copy(&slowest->timings, &result->timings) ||
-        str_copy_to(&slowest->uuid, result->uuid))
-        return err_no_memory(err);
-    return 0;
-}
-
-static int take_first(struct judging *judging, size_t capacity, struct gpu_result *result,
-                      struct err *err)
+/* A replayed GPU belongs to the rank that measured it. Makes the judge with the first one. */
+static int judging_add(struct judging *judging, size_t capacity, const struct gpu_result *result,
+                       struct err *err)
 {
     struct gpu_result view = *result;
-    view.rank = rank_of(judging, result);
-    int rc = make_judge(judging, capacity, err);
-    if (rc)
-        return rc;
-    rc = judge_add(judging->judge, &view, err);
-    return rc ? rc : keep_slowest(judging, result, err);
+    const struct record_gpu *was =
+        judging->replayed ? record_find_gpu(judging->replayed, result->uuid, 0) : NULL;
+    if (was)
+        view.rank = was->gpu.rank;
+    int rc = judging->judge ? 0 : judge_create(judging->basis, capacity, &judging->judge, err);
+    return rc ? rc : judge_add(judging->judge, &view, err);
 }
 
-int judging_take(struct judging *judging, size_t capacity, uint32_t session,
-                 struct gpu_result *result, struct err *err)
+int judging_take(void *user, size_t capacity, uint32_t session, struct gpu_result *result,
+                 struct err *err)
 {
+    struct judging *judging = user;
+    struct gpu_result *slowest = &judging->slowest;
     int rc = 0;
     if (session && judging->compared && result->status == GPU_OK)
         rc = judge_add_again(judging->judge, result, err);
-    else if (!session && !judging->compared)
-        rc = take_first(judging, capacity, result, err);
+    else if (!session && !judging->compared) {
+        rc = judging_add(judging, capacity, result, err);
+        if (!rc && result->timings.count &&
+            (!slowest->uuid || slowest->elapsed_s < result->elapsed_s)) {
+            gpu_result_fini(slowest);
+            slowest->elapsed_s = result->elapsed_s;
+            facts_copy(&slowest->timings, &result->timings);
+            slowest->uuid = str_copy(result->uuid);
+        }
+    }
     gpu_result_drop_figures(result);
     return rc;
 }
@@ -58,13 +48,10 @@ int judging_compare(struct judging *judging, const struct gpu_result *unmeasured
 {
     if (judging->compared)
         return 0;
-    int rc = make_judge(judging, count, err);
-    for (size_t i = 0; i < count && !rc; i++) {
-        struct gpu_result view = unmeasured[i];
-        view.rank = rank_of(judging, &view);
-        if (view.uuid)
-            rc = judge_add(judging->judge, &view, err);
-    }
+    int rc = judging->judge ? 0 : judge_create(judging->basis, count, &judging->judge, err);
+    for (size_t i = 0; i < count && !rc; i++)
+        if (unmeasured[i].uuid)
+            rc = judging_add(judging, count, &unmeasured[i], err);
     if (!rc)
         rc = judge_compare(judging->judge, err);
     judging->compared = !rc;
@@ -81,4 +68,79 @@ void judging_fini(struct judging *judging)
     judge_destroy(judging->judge);
     gpu_result_fini(&judging->slowest);
     memset(judging, 0, sizeof *judging);
+}
+
+struct suspect {
+    char *uuid;
+    struct strbuf probes; /* names, comma-separated */
+};
+
+struct suspects {
+    struct suspect *items;
+    size_t count, capacity;
+};
+
+static bool list_has_name(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 && (!at[length] || at[length] == ','))
+            return true;
+    }
+    return false;
+}
+
+/* The probe behind a figure or its spread; NULL: it is a fact, which is not measured. */
+static const char *probe_behind(const char *metric)
+{
+    char *name = str_copy(metric);
+    char *end = strrchr(name, '.');
+    if (end && str_equal(end, MEASURE_SPREAD))
+        *end = '\0';
+    const char *probe = probe_of_metric(name);
+    free(name);
+    return probe;
+}
+
+/* All suspicions about one GPU come in a row. */
+static int suspects_add(void *user, const char *uuid, const char *metric, struct err *err)
+{
+    (void)err;
+    struct suspects *suspects = user;
+    const char *probe = probe_behind(metric);
+    if (!probe)
+        return 0;
+    if (!suspects->count || !str_equal(suspects->items[suspects->count - 1].uuid, uuid)) {
+        suspects->items = mem_grow(suspects->items, &suspects->capacity, suspects->count + 1,
+                                   sizeof *suspects->items);
+        suspects->items[suspects->count++] = (struct suspect){.uuid = str_copy(uuid)};
+    }
+    struct strbuf *probes = &suspects->items[suspects->count - 1].probes;
+    if (!probes->length || !list_has_name(probes->data, probe))
+        strbuf_printf(probes, "%s%s", probes->length ? "," : "", probe);
+    return 0;
+}
+
+int judging_measure_again(const struct judging *judging, struct root *root, size_t *out_count,
+                          struct err *err)
+{
+    struct suspects suspects = {0};
+    int rc = judge_suspicions(judging->judge, suspects_add, &suspects, err);
+    if (!rc) {
+        struct root_suspect *list = mem_array(suspects.count, sizeof *list);
+        for (size_t i = 0; i < suspects.count; i++)
+            list[i] = (struct root_suspect){suspects.items[i].uuid, suspects.items[i].probes.data};
+        if (suspects.count)
+            qsort(list, suspects.count, sizeof *list, root_suspect_order);
+        root_measure_again(root, list, suspects.count);
+        *out_count = suspects.count;
+        free(list);
+    }
+    for (size_t i = 0; i < suspects.count; i++) {
+        free(suspects.items[i].uuid);
+        strbuf_fini(&suspects.items[i].probes);
+    }
+    free(suspects.items);
+    return rc;
 }

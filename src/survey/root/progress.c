@@ -14,7 +14,7 @@ static const double terminal_every_s = 0.2, log_every_s = 10;
 
 enum { COLUMNS_USUAL = 80, COLUMNS_LOG = 200, NAME_COLUMNS = 30 };
 
-static void put(const char *text)
+static void progress_put(const char *text)
 {
     int rc = io_write_all(STDERR_FILENO, text, strlen(text));
     (void)rc; /* a progress line that cannot be shown does not matter */
@@ -58,13 +58,11 @@ void progress_line(const struct progress_state *state, unsigned columns, struct 
     if (state->done && left)
         strbuf_printf(&line, ", about %.0f s left",
                       state->elapsed_s / (double)state->done * (double)left);
-    if (line.data)
-        text_put_clean(out_line, line.data, columns);
-    out_line->failed |= line.failed;
+    text_put_clean(out_line, line.data, columns);
     strbuf_fini(&line);
 }
 
-static unsigned terminal_columns(void)
+static unsigned progress_columns(void)
 {
     struct winsize size;
     bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
@@ -84,10 +82,10 @@ void progress_show(struct progress *progress, const struct root *root, double no
     struct strbuf line = {0};
     progress->last_s = now_s;
     strbuf_puts(&line, progress->terminal ? "\r" : "");
-    progress_line(&state, progress->terminal ? terminal_columns() : COLUMNS_LOG, &line);
+    progress_line(&state, progress->terminal ? progress_columns() : COLUMNS_LOG, &line);
     if (progress->terminal) {
         strbuf_puts(&line, "\x1b[K");
-        put(line.data ? line.data : "");
+        progress_put(line.data ? line.data : "");
         progress->shown = true;
     } else if (line.data)
         log_info("%s", line.data);
@@ -97,6 +95,6 @@ void progress_show(struct progress *progress, const struct root *root, double no
 void progress_clear(struct progress *progress)
 {
     if (progress->shown)
-        put("\r\x1b[K");
+        progress_put("\r\x1b[K");
     progress->shown = false;
 }

@@ -16,18 +16,14 @@
 /* Checking every rank's deadline in every iteration would cost more than everything else. */
 static const double check_every_s = 0.5;
 
-int ranks_init(struct ranks *ranks, size_t count, double time_limit_s,
-               struct unmeasured *unmeasured, struct err *err)
+void ranks_init(struct ranks *ranks, size_t count, double time_limit_s)
 {
-    struct known_rank *items = mem_array(count, sizeof *items);
-    if (!items)
-        return err_no_memory(err);
-    *ranks = (struct ranks){
-        .items = items, .count = count, .unmeasured = unmeasured, .time_limit_s = time_limit_s};
+    *ranks = (struct ranks){.items = mem_array(count, sizeof *ranks->items),
+                            .count = count,
+                            .time_limit_s = time_limit_s};
     for (size_t rank = 0; rank < count; rank++)
-        items[rank].state = RANK_UNHEARD;
+        ranks->items[rank].state = RANK_UNHEARD;
     ranks->in_state[RANK_UNHEARD] = count;
-    return 0;
 }
 
 void ranks_fini(struct ranks *ranks)
@@ -35,16 +31,19 @@ void ranks_fini(struct ranks *ranks)
     for (size_t rank = 0; rank < ranks->count; rank++) {
         announce_fini(&ranks->items[rank].announce);
         free(ranks->items[rank].share.positions);
-        free(ranks->items[rank].heard);
+        free(ranks->items[rank].received);
         free(ranks->items[rank].repeating);
     }
     free(ranks->items);
+    for (size_t i = 0; i < ranks->unmeasured.count; i++)
+        gpu_result_fini(&ranks->unmeasured.items[i]);
+    free(ranks->unmeasured.items);
     memset(ranks, 0, sizeof *ranks);
 }
 
 /* Every change of a rank's state is made here, so that the counts are right. A refused event is
  * ignored. Returns the state that the rank was in. */
-static enum rank_state move(struct ranks *ranks, size_t rank, enum rank_event event)
+static enum rank_state ranks_apply(struct ranks *ranks, size_t rank, enum rank_event event)
 {
     struct known_rank *member = &ranks->items[rank];
     enum rank_state was = member->state;
@@ -55,7 +54,7 @@ static enum rank_state move(struct ranks *ranks, size_t rank, enum rank_event ev
     return was;
 }
 
-static size_t count_states(const struct ranks *ranks, bool (*has)(enum rank_state state))
+static size_t ranks_in_states(const struct ranks *ranks, bool (*has)(enum rank_state state))
 {
     size_t count = 0;
     for (int state = 0; state < RANK_STATES; state++)
@@ -65,7 +64,7 @@ static size_t count_states(const struct ranks *ranks, bool (*has)(enum rank_stat
 
 bool ranks_assigned(const struct ranks *ranks)
 {
-    return count_states(ranks, rank_state_is_assigned) == ranks->count;
+    return ranks_in_states(ranks, rank_state_is_assigned) == ranks->count;
 }
 
 bool ranks_complete(const struct ranks *ranks)
@@ -76,7 +75,7 @@ bool ranks_complete(const struct ranks *ranks)
 
 size_t ranks_lost(const struct ranks *ranks)
 {
-    return count_states(ranks, rank_state_is_lost);
+    return ranks_in_states(ranks, rank_state_is_lost);
 }
 
 size_t ranks_idle(const struct ranks *ranks)
@@ -84,17 +83,37 @@ size_t ranks_idle(const struct ranks *ranks)
     return ranks->in_state[RANK_IDLE] + ranks->in_state[RANK_IDLE_LOST] - ranks->unlisted;
 }
 
+static void unmeasured_add(struct ranks_unmeasured *list, const struct gpu_result *gpu,
+                           int32_t rank, enum gpu_status status, const char *reason)
+{
+    struct gpu_result view = *gpu, copy = {0};
+    view.rank = rank;
+    view.status = status;
+    view.reason = (char *)reason; /* gpu_result_copy copies it */
+    gpu_result_copy(&copy, &view);
+    list->items = mem_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
+    list->items[list->count++] = copy;
+}
+
+static void unmeasured_drop(struct ranks_unmeasured *list, size_t index)
+{
+    gpu_result_fini(&list->items[index]);
+    list->count--;
+    memmove(&list->items[index], &list->items[index + 1],
+            (list->count - index) * sizeof *list->items);
+}
+
 /* Adds a result that does not come from a worker. gpu NULL: the rank's GPUs are not known. */
-static int add_unmeasured(struct ranks *ranks, size_t rank, const struct gpu_result *gpu,
-                          enum gpu_status status, const char *reason, struct err *err)
+static void ranks_add_unmeasured(struct ranks *ranks, size_t rank, const struct gpu_result *gpu,
+                                 enum gpu_status status, const char *reason)
 {
     const struct announce *announce = &ranks->items[rank].announce;
     const struct gpu_result unknown = {
         .index = -1,
         .node = announce->host,
         .gpus_given = announce->listing == LISTING_FAILED ? announce->gpus_given : 0};
-    return unmeasured_add(ranks->unmeasured, gpu ? gpu : &unknown, ranks->first + (int32_t)rank,
-                          status, reason, err);
+    unmeasured_add(&ranks->unmeasured, gpu ? gpu : &unknown, ranks->first + (int32_t)rank, status,
+                   reason);
 }
 
 int ranks_announce(struct ranks *ranks, size_t rank, const struct frame *frame, struct err *err)
@@ -106,7 +125,7 @@ int ranks_announce(struct ranks *ranks, size_t rank, const struct frame *frame, 
     int rc = announce_decode(frame, &member->announce, err);
     if (rc)
         return rc;
-    move(ranks, rank, RANK_EVENT_ANNOUNCED);
+    ranks_apply(ranks, rank, RANK_EVENT_ANNOUNCED);
     return 0;
 }
 
@@ -115,7 +134,8 @@ bool ranks_all_announced(const struct ranks *ranks)
     return !ranks->in_state[RANK_UNHEARD] && !ranks->in_state[RANK_STARTING];
 }
 
-static void keep_claimed(struct known_rank *member, const char *job)
+/* Keeps only the GPUs that no other process of this job has claimed. */
+static void ranks_claim_gpus(struct known_rank *member, const char *job)
 {
     size_t kept = 0;
     for (size_t i = 0; i < member->share.count; i++) {
@@ -126,44 +146,38 @@ static void keep_claimed(struct known_rank *member, const char *job)
     member->share.count = kept;
 }
 
-int ranks_assign(struct ranks *ranks, const char *apart_job, struct err *err)
+void ranks_assign(struct ranks *ranks, const char *standalone_job)
 {
-    size_t count = ranks->count, total = 0;
+    size_t count = ranks->count, total = 0, used = 0;
     for (size_t rank = 0; rank < count; rank++)
         total += ranks->items[rank].announce.gpu_count;
-    struct assign_rank *seen = mem_array(count, sizeof *seen);
+    struct assign_rank *viewers = mem_array(count, sizeof *viewers);
     struct assign_share *shares = mem_array(count, sizeof *shares);
     const char **uuids = mem_array(total, sizeof *uuids);
-    int rc = seen && shares && uuids ? 0 : err_no_memory(err);
-    if (rc)
-        goto out;
-    size_t used = 0;
     for (size_t rank = 0; rank < count; rank++) {
         const struct announce *announce = &ranks->items[rank].announce;
-        seen[rank] = (struct assign_rank){uuids + used, announce->gpu_count};
+        viewers[rank] = (struct assign_rank){uuids + used, announce->gpu_count};
         for (size_t i = 0; i < announce->gpu_count; i++)
             uuids[used++] = announce->gpus[i].uuid;
     }
-    rc = assign_gpus(seen, count, shares, err);
-    if (rc)
-        goto out;
+    assign_gpus(viewers, count, shares);
     for (size_t rank = 0; rank < count; rank++) {
         ranks->items[rank].share = shares[rank];
-        if (apart_job)
-            keep_claimed(&ranks->items[rank], apart_job);
+        if (standalone_job)
+            ranks_claim_gpus(&ranks->items[rank], standalone_job);
+        ranks->gpu_total += ranks->items[rank].share.count;
     }
-out:
     free(uuids);
     free(shares);
-    free(seen);
-    return rc;
+    free(viewers);
 }
 
 /* A rank enforces the time limit of its workers itself, and is lost when it falls silent. This
  * deadline is for a rank that lives but does not finish. Its workers run in rounds; in each of them
  * two workers of a GPU may hang, one after the other, and each takes the time limit and a few
  * seconds to end. */
-static double deadline_s(const struct ranks *ranks, const struct known_rank *member, double now_s)
+static double rank_deadline_s(const struct ranks *ranks, const struct known_rank *member,
+                              double now_s)
 {
     const double ending_s = 5;
     size_t at_once = member->announce.at_once ? member->announce.at_once : SIZE_MAX;
@@ -176,82 +190,77 @@ static double deadline_s(const struct ranks *ranks, const struct known_rank *mem
 
 void ranks_hear(struct ranks *ranks, size_t rank)
 {
+    struct ranks_unmeasured *list = &ranks->unmeasured;
     ranks->items[rank].heard_s = ranks->now_s;
-    enum rank_state was = move(ranks, rank, RANK_EVENT_HEARD);
-    if (was == RANK_LOST || was == RANK_IDLE_LOST)
-        unmeasured_drop_lost(ranks->unmeasured, ranks->first + (int32_t)rank);
+    enum rank_state was = ranks_apply(ranks, rank, RANK_EVENT_HEARD);
+    if (was != RANK_LOST && was != RANK_IDLE_LOST)
+        return;
+    for (size_t i = list->count; i > 0; i--)
+        if (list->items[i - 1].status == GPU_LOST &&
+            list->items[i - 1].rank == ranks->first + (int32_t)rank)
+            unmeasured_drop(list, i - 1);
 }
 
 /* Adds the reason why a rank did not announce itself. was: its state before the assignment. */
-static int tell_missed(struct ranks *ranks, size_t rank, enum rank_state was, struct err *err)
+static void ranks_add_missed(struct ranks *ranks, size_t rank, enum rank_state was)
 {
     char reason[96];
     snprintf(reason, sizeof reason, "rank %d %s", ranks->first + (int)rank,
              was == RANK_STARTING ? "did not announce itself in time"
              : was == RANK_SILENT ? "fell silent before it had listed its GPUs"
                                   : "was never heard");
-    return add_unmeasured(ranks, rank, NULL, GPU_LOST, reason, err);
+    ranks_add_unmeasured(ranks, rank, NULL, GPU_LOST, reason);
 }
 
-static int open_announced(struct ranks *ranks, size_t rank, double now_s, struct err *err)
+static void ranks_open_announced(struct ranks *ranks, size_t rank, double now_s)
 {
     struct known_rank *member = &ranks->items[rank];
     const struct announce *announce = &member->announce;
     bool failed = announce->listing == LISTING_FAILED;
-    int rc = failed
-                 ? add_unmeasured(ranks, rank, NULL, announce->failed_as, announce->err.text, err)
-                 : 0;
-    for (size_t i = 0; i < announce->dead_count && !rc; i++)
-        rc = unmeasured_add(ranks->unmeasured, &announce->dead[i], -1, GPU_FAILED,
-                            announce->dead[i].reason, err);
-    if (rc)
-        return rc;
-    member->heard = mem_array(member->announce.gpu_count, sizeof *member->heard);
-    member->repeating = mem_array(member->announce.gpu_count, sizeof *member->repeating);
-    if (!member->heard || !member->repeating)
-        return err_no_memory(err);
+    if (failed)
+        ranks_add_unmeasured(ranks, rank, NULL, announce->failed_as, announce->err.text);
+    for (size_t i = 0; i < announce->dead_count; i++)
+        unmeasured_add(&ranks->unmeasured, &announce->dead[i], -1, GPU_FAILED,
+                       announce->dead[i].reason);
+    member->received = mem_array(announce->gpu_count, sizeof *member->received);
+    member->repeating = mem_array(announce->gpu_count, sizeof *member->repeating);
     member->missing = member->share.count;
-    member->deadline_s = deadline_s(ranks, member, now_s);
-    ranks->gpu_total += member->share.count;
+    member->deadline_s = rank_deadline_s(ranks, member, now_s);
     ranks->unlisted += failed && member->state == RANK_IDLE;
-    return 0;
 }
 
-int ranks_open(struct ranks *ranks, double now_s, struct err *err)
+void ranks_open(struct ranks *ranks, double now_s)
 {
-    int rc = 0;
-    for (size_t rank = 0; rank < ranks->count && !rc; rank++) {
+    for (size_t rank = 0; rank < ranks->count; rank++) {
         bool given = ranks->items[rank].share.count > 0;
         enum rank_state was =
-            move(ranks, rank, given ? RANK_EVENT_GIVEN_GPUS : RANK_EVENT_GIVEN_NONE);
-        rc = was == RANK_ANNOUNCED ? open_announced(ranks, rank, now_s, err)
-                                   : tell_missed(ranks, rank, was, err);
+            ranks_apply(ranks, rank, given ? RANK_EVENT_GIVEN_GPUS : RANK_EVENT_GIVEN_NONE);
+        if (was == RANK_ANNOUNCED)
+            ranks_open_announced(ranks, rank, now_s);
+        else
+            ranks_add_missed(ranks, rank, was);
     }
-    return rc;
 }
 
-static bool is_assigned(const struct known_rank *member, uint32_t position)
+bool ranks_expects(const struct ranks *ranks, size_t rank, uint32_t position, const char *uuid)
 {
+    const struct known_rank *member = &ranks->items[rank];
+    if (!rank_state_is_assigned(member->state) || position >= member->announce.gpu_count ||
+        !str_equal(uuid, member->announce.gpus[position].uuid))
+        return false;
     for (size_t i = 0; i < member->share.count; i++)
         if (member->share.positions[i] == position)
             return true;
     return false;
 }
 
-bool ranks_expect(const struct ranks *ranks, size_t rank, uint32_t position, const char *uuid)
-{
-    const struct known_rank *member = &ranks->items[rank];
-    return rank_state_is_assigned(member->state) && position < member->announce.gpu_count &&
-           str_equal(uuid, member->announce.gpus[position].uuid) && is_assigned(member, position);
-}
-
 void ranks_done(struct ranks *ranks, size_t rank, uint32_t position)
 {
     struct known_rank *member = &ranks->items[rank];
-    member->heard[position] = true;
+    member->received[position] = true;
     ranks->gpu_done++;
     if (--member->missing == 0)
-        move(ranks, rank, RANK_EVENT_TOLD_ALL);
+        ranks_apply(ranks, rank, RANK_EVENT_TOLD_ALL);
 }
 
 bool ranks_ask_again(struct ranks *ranks, size_t rank, uint32_t position)
@@ -259,10 +268,10 @@ bool ranks_ask_again(struct ranks *ranks, size_t rank, uint32_t position)
     struct known_rank *member = &ranks->items[rank];
     if (!rank_state_takes(member->state, RANK_EVENT_ASKED_AGAIN))
         return false;
-    if (move(ranks, rank, RANK_EVENT_ASKED_AGAIN) == RANK_FINISHED) {
+    if (ranks_apply(ranks, rank, RANK_EVENT_ASKED_AGAIN) == RANK_FINISHED) {
         member->missing = 0;
         member->heard_s = ranks->now_s; /* a finished rank was not watched */
-        member->deadline_s = deadline_s(ranks, member, ranks->now_s);
+        member->deadline_s = rank_deadline_s(ranks, member, ranks->now_s);
     }
     member->repeating[position] = true;
     member->missing++;
@@ -276,21 +285,23 @@ bool ranks_repeated(struct ranks *ranks, size_t rank, uint32_t position)
         return false;
     member->repeating[position] = false;
     if (--member->missing == 0)
-        move(ranks, rank, RANK_EVENT_TOLD_ALL);
+        ranks_apply(ranks, rank, RANK_EVENT_TOLD_ALL);
     return true;
 }
 
-void ranks_recovered(struct ranks *ranks, const struct gpu_result *lost)
+void ranks_recovered(struct ranks *ranks, size_t index)
 {
+    const struct gpu_result *lost = &ranks->unmeasured.items[index];
     size_t rank = (size_t)(lost->rank - ranks->first);
     struct known_rank *member = &ranks->items[rank];
     for (uint32_t i = 0; i < member->announce.gpu_count; i++)
-        if (ranks_expect(ranks, rank, i, lost->uuid) && !member->heard[i])
+        if (ranks_expects(ranks, rank, i, lost->uuid) && !member->received[i])
             ranks_done(ranks, rank, i);
+    unmeasured_drop(&ranks->unmeasured, index);
 }
 
 /* The first results are here, so nothing is lost but what would have confirmed them. */
-static void tell_unrepeated(const struct ranks *ranks, size_t rank, const char *how)
+static void ranks_warn_unrepeated(const struct ranks *ranks, size_t rank, const char *how)
 {
     const struct known_rank *member = &ranks->items[rank];
     for (size_t i = 0; i < member->share.count; i++) {
@@ -303,43 +314,32 @@ static void tell_unrepeated(const struct ranks *ranks, size_t rank, const char *
     }
 }
 
-static int lose(struct ranks *ranks, size_t rank, enum rank_event event, const char *how,
-                struct err *err)
+static void ranks_lose(struct ranks *ranks, size_t rank, enum rank_event event, const char *how)
 {
     struct known_rank *member = &ranks->items[rank];
     char reason[128];
-    int rc = 0;
-    enum rank_state was = move(ranks, rank, event);
+    enum rank_state was = ranks_apply(ranks, rank, event);
     if (!rank_state_is_assigned(member->state))
-        return 0; /* ranks_open adds the reason */
+        return; /* ranks_open adds the reason */
     if (was == RANK_REPEATING) {
-        tell_unrepeated(ranks, rank, how);
-        return 0;
+        ranks_warn_unrepeated(ranks, rank, how);
+        return;
     }
     snprintf(reason, sizeof reason, "rank %d on %.64s %s", ranks->first + (int)rank,
              member->announce.host, how);
     if (!member->share.count && member->announce.listing != LISTING_FAILED)
-        rc = add_unmeasured(ranks, rank, NULL, GPU_LOST, reason, err);
-    for (size_t i = 0; i < member->share.count && !rc; i++) {
+        ranks_add_unmeasured(ranks, rank, NULL, GPU_LOST, reason);
+    for (size_t i = 0; i < member->share.count; i++) {
         uint32_t position = member->share.positions[i];
-        if (!member->heard[position])
-            rc = add_unmeasured(ranks, rank, &member->announce.gpus[position], GPU_LOST, reason,
-                                err);
+        if (!member->received[position])
+            ranks_add_unmeasured(ranks, rank, &member->announce.gpus[position], GPU_LOST, reason);
     }
-    return rc;
 }
 
 /* This process is rank 0, so rank 0 is never silent. */
-static bool unheard(const struct ranks *ranks, size_t rank, double for_s)
+static bool rank_unheard_for(const struct ranks *ranks, size_t rank, double seconds)
 {
-    return rank && ranks->now_s - ranks->items[rank].heard_s > for_s;
-}
-
-static bool silent(const struct ranks *ranks, size_t rank)
-{
-    return unheard(ranks, rank,
-                   ranks->items[rank].state == RANK_UNHEARD ? ranks->start_timeout_s
-                                                            : limit_silence_s((int)ranks->count));
+    return rank && ranks->now_s - ranks->items[rank].heard_s > seconds;
 }
 
 size_t ranks_quiet(const struct ranks *ranks)
@@ -348,28 +348,28 @@ size_t ranks_quiet(const struct ranks *ranks)
     size_t count = 0;
     for (size_t rank = 0; rank < ranks->count; rank++)
         count += !rank_state_is_lost(ranks->items[rank].state) &&
-                 unheard(ranks, rank, beats * limit_beat_s((int)ranks->count));
+                 rank_unheard_for(ranks, rank, beats * limit_beat_s((int)ranks->count));
     return count;
 }
 
-int ranks_check(struct ranks *ranks, double now_s, struct err *err)
+void ranks_check(struct ranks *ranks, double now_s)
 {
-    int rc = 0;
     ranks->now_s = now_s;
     if (ranks_complete(ranks) || now_s < ranks->next_check_s)
-        return 0;
+        return;
     ranks->next_check_s = now_s + check_every_s;
-    for (size_t rank = 0; rank < ranks->count && !rc; rank++) {
+    for (size_t rank = 0; rank < ranks->count; rank++) {
         const struct known_rank *member = &ranks->items[rank];
-        if (rank_state_takes(member->state, RANK_EVENT_FELL_SILENT) && silent(ranks, rank))
-            rc = lose(ranks, rank, RANK_EVENT_FELL_SILENT, "fell silent", err);
+        double silence_s = member->state == RANK_UNHEARD ? ranks->start_timeout_s
+                                                         : limit_silence_s((int)ranks->count);
+        if (rank_state_takes(member->state, RANK_EVENT_FELL_SILENT) &&
+            rank_unheard_for(ranks, rank, silence_s))
+            ranks_lose(ranks, rank, RANK_EVENT_FELL_SILENT, "fell silent");
         else if (rank_state_takes(member->state, RANK_EVENT_OVERDUE) && now_s > member->deadline_s)
-            rc = lose(ranks, rank, RANK_EVENT_OVERDUE,
-                      ranks->stopped ? "did not answer when the survey was interrupted"
-                                     : "is over its time",
-                      err);
+            ranks_lose(ranks, rank, RANK_EVENT_OVERDUE,
+                       ranks->stopped ? "did not answer when the survey was interrupted"
+                                      : "is over its time");
     }
-    return rc;
 }
 
 void ranks_stop(struct ranks *ranks, double now_s)

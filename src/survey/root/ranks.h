@@ -7,16 +7,16 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "inventory/gpu_result.h"
 #include "survey/comm/message.h"
 #include "survey/root/assign.h"
 #include "survey/root/rank_state.h"
-#include "survey/root/unmeasured.h"
 
 struct known_rank {
     enum rank_state state;
     struct announce announce;
     struct assign_share share;
-    bool *heard;     /* one per announced GPU: its result is here; allocated by ranks_open */
+    bool *received;  /* one per announced GPU: its result is here; allocated by ranks_open */
     bool *repeating; /* the same: asked for again, and not here */
     size_t missing;  /* results that are assigned, or asked for again, but not here */
     double deadline_s;
@@ -25,13 +25,19 @@ struct known_rank {
     struct doing doing;
 };
 
+/* GPUs without a result, and ranks whose GPUs are not known. */
+struct ranks_unmeasured {
+    struct gpu_result *items; /* identity (uuid NULL: a rank), rank, status and reason */
+    size_t count, capacity;
+};
+
 /* Made with ranks_init. */
 struct ranks {
     struct known_rank *items; /* one per rank */
     size_t count;
-    struct unmeasured *unmeasured; /* gets the GPUs of lost ranks */
-    int32_t first;                 /* number of the first rank in messages to users */
-    double start_timeout_s;        /* how long a rank may take until its first message */
+    struct ranks_unmeasured unmeasured;
+    int32_t first;          /* number of the first rank in messages to users */
+    double start_timeout_s; /* how long a rank may take until its first message */
     double now_s;
     double time_limit_s;
     double next_check_s; /* when to check the deadlines again */
@@ -41,9 +47,7 @@ struct ranks {
     size_t gpu_total, gpu_done;
 };
 
-/* unmeasured outlives ranks. -ENOMEM. */
-int ranks_init(struct ranks *ranks, size_t count, double time_limit_s,
-               struct unmeasured *unmeasured, struct err *err);
+void ranks_init(struct ranks *ranks, size_t count, double time_limit_s);
 void ranks_fini(struct ranks *ranks);
 
 /* Call it for each message, before the message is handled. A lost rank that sends again is no
@@ -56,13 +60,13 @@ int ranks_announce(struct ranks *ranks, size_t rank, const struct frame *frame, 
 /* True if rank 0 need not wait for further announcements. */
 bool ranks_all_announced(const struct ranks *ranks);
 
-/* Decides which rank measures which GPU. apart_job: take only GPUs that no other process of this
- * job has claimed; NULL: take all. -ENOMEM. */
-int ranks_assign(struct ranks *ranks, const char *apart_job, struct err *err);
+/* Decides which rank measures which GPU. standalone_job: take only GPUs that no other process of
+ * this job has claimed; NULL: take all. */
+void ranks_assign(struct ranks *ranks, const char *standalone_job);
 
-/* Starts to wait for the results of all ranks that have announced themselves. The others are lost.
- * -ENOMEM. */
-int ranks_open(struct ranks *ranks, double now_s, struct err *err);
+/* Starts to wait for the results of all ranks that have announced themselves. The others are
+ * lost. */
+void ranks_open(struct ranks *ranks, double now_s);
 
 bool ranks_assigned(const struct ranks *ranks); /* ranks_open was called */
 bool ranks_complete(const struct ranks *ranks); /* and no rank is measuring or repeating */
@@ -70,7 +74,7 @@ size_t ranks_lost(const struct ranks *ranks);
 size_t ranks_idle(const struct ranks *ranks); /* have no GPU to measure, whether lost or not */
 
 /* True if the rank was assigned the GPU at that position and the UUID is right. */
-bool ranks_expect(const struct ranks *ranks, size_t rank, uint32_t position, const char *uuid);
+bool ranks_expects(const struct ranks *ranks, size_t rank, uint32_t position, const char *uuid);
 
 /* The rank's result at that position is here. */
 void ranks_done(struct ranks *ranks, size_t rank, uint32_t position);
@@ -82,12 +86,12 @@ bool ranks_ask_again(struct ranks *ranks, size_t rank, uint32_t position);
 /* A result of a second measurement is here. False: none was asked for. */
 bool ranks_repeated(struct ranks *ranks, size_t rank, uint32_t position);
 
-/* The result of this lost GPU was found in the spool. A rank with no result missing is no longer
- * lost. */
-void ranks_recovered(struct ranks *ranks, const struct gpu_result *lost);
+/* The result of this lost GPU, an index of `unmeasured`, was found in the spool. A rank with no
+ * result missing is no longer lost. */
+void ranks_recovered(struct ranks *ranks, size_t index);
 
-/* Sets the time. At intervals, finds ranks that are silent or overdue. -ENOMEM. */
-int ranks_check(struct ranks *ranks, double now_s, struct err *err);
+/* Sets the time. At intervals, finds ranks that are silent or overdue. */
+void ranks_check(struct ranks *ranks, double now_s);
 
 /* How many ranks are not lost but have missed some heartbeats: they may be lost too. */
 size_t ranks_quiet(const struct ranks *ranks);

@@ -29,9 +29,6 @@ int recording_begin(const struct recording_input *input, struct recording **out_
     struct recording *recording = mem_array(1, sizeof *recording);
     char **command = mem_array((size_t)input->argc, sizeof *command);
     char stamp[CLOCK_STAMP_MAX], host[HOST_NAME_MAX_BYTES];
-    int rc = recording && command ? 0 : err_no_memory(err);
-    if (rc)
-        goto out;
     for (int i = 0; i < input->argc; i++)
         command[i] = i ? input->argv[i] : (char *)str_last_part(input->argv[i]);
     clock_utc_stamp(0, stamp);
@@ -54,12 +51,8 @@ int recording_begin(const struct recording_input *input, struct recording **out_
     recording->path = options->record;
     if (options->anonymous)
         recording->named_path = str_format("%s.names", options->record);
-    if (options->anonymous && !recording->named_path)
-        rc = err_no_memory(err);
-    else
-        rc = record_file_create(options->anonymous ? recording->named_path : options->record,
+    int rc = record_file_create(options->anonymous ? recording->named_path : options->record,
                                 &provenance, &recording->file, err);
-out:
     if (rc)
         recording_destroy(recording);
     else
@@ -68,31 +61,11 @@ out:
     return rc;
 }
 
-static void keep_failure(struct recording *recording, const struct err *err)
-{
-    if (!recording->failed.code)
-        recording->failed = *err;
-}
-
 void recording_add(struct recording *recording, const char *part, size_t length)
 {
     struct err err = {0};
-    if (record_file_append(recording->file, part, length, &err))
-        keep_failure(recording, &err);
-}
-
-/* Adds a GPU of a lost rank: its identity, and that it is lost. */
-static void add_lost(struct recording *recording, const struct gpu_result *result)
-{
-    struct strbuf part = {0};
-    struct err err = {0};
-    record_put_gpu(&part, result, 0, NULL, 0, false);
-    if (part.failed) {
-        err_no_memory(&err);
-        keep_failure(recording, &err);
-    } else
-        recording_add(recording, part.data, part.length);
-    strbuf_fini(&part);
+    if (record_file_append(recording->file, part, length, &err) && !recording->failed.code)
+        recording->failed = err;
 }
 
 int recording_end(struct recording *recording, const struct root_view *view, struct err *err)
@@ -105,14 +78,17 @@ int recording_end(struct recording *recording, const struct root_view *view, str
         .bare_count = view->bare_count,
         .unknown = unknown,
     };
-    if (!unknown)
-        return err_no_memory(err);
     for (size_t i = 0; i < view->unmeasured_count; i++) {
         const struct gpu_result *result = &view->unmeasured[i];
         if (!result->uuid)
             unknown[survey.unknown_count++] = *result;
-        else if (result->status == GPU_LOST)
-            add_lost(recording, result);
+        else if (result->status ==
+                 GPU_LOST) { /* the record has its identity, and that it is lost */
+            struct strbuf part = {0};
+            record_put_gpu(&part, result, 0, NULL, 0, false);
+            recording_add(recording, part.data, part.length);
+            strbuf_fini(&part);
+        }
     }
     if (recording->failed.code)
         *err = recording->failed;
@@ -122,33 +98,33 @@ int recording_end(struct recording *recording, const struct root_view *view, str
 }
 
 /* Pseudonyms of the names in a record. */
-static int learn(const char *path, struct pseudonyms *names, struct err *err)
+static int learn_recorded_names(const char *path, struct pseudonyms *names, struct err *err)
 {
     struct record *record = NULL;
     int rc = record_open(path, &record, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < record_gpu_count(record) && !rc; i++) {
+    for (size_t i = 0; i < record_gpu_count(record); i++) {
         const struct gpu_result *gpu = &record_gpu(record, i)->gpu;
-        if (pseudonyms_add(names, PSEUDONYM_NODE, gpu->node) ||
-            pseudonyms_add(names, PSEUDONYM_SLOT, gpu->pci) ||
-            pseudonyms_add(names, PSEUDONYM_GPU, gpu->uuid))
-            rc = err_no_memory(err);
+        pseudonyms_add(names, PSEUDONYM_NODE, gpu->node);
+        pseudonyms_add(names, PSEUDONYM_SLOT, gpu->pci);
+        pseudonyms_add(names, PSEUDONYM_GPU, gpu->uuid);
     }
+    pseudonyms_seal(names);
     record_close(record);
-    if (rc)
-        return rc;
-    return pseudonyms_seal(names) ? err_no_memory(err) : 0;
+    return 0;
 }
 
 int recording_anonymise(struct recording *recording, struct pseudonyms *names, struct err *err)
 {
     struct pseudonyms *own = NULL;
+    int rc = 0;
     if (!recording->named_path)
         return 0;
-    int rc = names || pseudonyms_create(&own) == 0 ? 0 : err_no_memory(err);
-    if (!rc && own)
-        rc = learn(recording->named_path, own, err);
+    if (!names) {
+        pseudonyms_create(&own);
+        rc = learn_recorded_names(recording->named_path, own, err);
+    }
     if (!rc)
         rc =
             record_anonymous_copy(recording->named_path, recording->path, names ? names : own, err);

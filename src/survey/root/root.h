@@ -10,9 +10,8 @@
 #include "base/err.h"
 #include "inventory/gpu_result.h"
 #include "survey/comm/comm.h"
-#include "survey/root/ranks.h"
+#include "survey/rank/spooling.h"
 #include "survey/root/recording.h"
-#include "survey/root/spool_plan.h"
 
 struct root;
 
@@ -32,31 +31,32 @@ struct root_view {
     const char *unspooled_why;
 };
 
-/* simulated: the source says which nodes have no GPU; the ranks' hosts say nothing about it. now_s,
- * here and below: clock_awake. Freed with root_destroy. */
-int root_create(struct comm *comm, bool simulated, double time_limit_s, double now_s,
-                struct root **out_root, struct err *err);
-
-/* Adds each GPU's part to this record. The recording outlives the root. */
-void root_record(struct root *root, struct recording *recording);
-
-/* Passes each result on as it arrives. The root does not keep it. session: see device_source. */
+/* Takes a result as it arrives. The root does not keep it. session: see device_source. */
 typedef int root_taker(void *user, size_t gpu_total, uint32_t session, struct gpu_result *result,
                        struct err *err);
-void root_hand_on(struct root *root, root_taker *taker, void *user);
 
-/* Lets the ranks spool their results there, and rank 0 its plan. Everything that `spool` points to
- * outlives the root. */
-void root_spool(struct root *root, const struct spool_plan *spool);
+/* Everything that it points to outlives the root. */
+struct root_settings {
+    bool simulated; /* the source says which nodes have no GPU; the ranks' hosts say nothing about
+                       it */
+    double time_limit_s; /* for one GPU */
+    double stagger_s;    /* loads of different nodes begin within this time, so that the power of a
+                            cluster rises slowly */
+    uint64_t region_bytes;       /* of the memory test */
+    const char *standalone_job;  /* without MPI: measure the GPUs that no other process of this job
+                                    has claimed; NULL: all */
+    root_taker *take_result;     /* NULL: none */
+    void *user;                  /* of take_result */
+    struct recording *recording; /* gets each GPU's part of the record; NULL: none */
+    struct spooling
+        *spooling; /* where the ranks spool their results, and rank 0 its plan; NULL: nowhere */
+    const char *config_name, *config_text; /* of the plan */
+    char *const *command;                  /* likewise */
+    size_t command_count;
+};
 
-/* Loads of different nodes begin within this time, so that the power of a cluster rises slowly. */
-void root_stagger(struct root *root, double seconds);
-
-/* The size of the regions of the memory test. */
-void root_set_region(struct root *root, uint64_t bytes);
-
-/* For processes of a job without MPI: each measures the GPUs that no other has claimed. */
-void root_claim(struct root *root, const char *apart_job);
+/* now_s, here and below: clock_awake. Freed with root_destroy. */
+struct root *root_create(struct comm *comm, const struct root_settings *settings, double now_s);
 
 /* Reads results from the spool that lost ranks could not send. Call it at the end, before the
  * report. */
@@ -69,9 +69,11 @@ struct root_suspect {
 };
 
 /* Asks the ranks of these GPUs, sorted by UUID, to measure them again. root_complete is true again
- * when their results are here, or do not come. To be called when root_complete is true. -ENOMEM. */
-int root_measure_again(struct root *root, const struct root_suspect *suspects, size_t count,
-                       struct err *err);
+ * when their results are here, or do not come. To be called when root_complete is true. */
+void root_measure_again(struct root *root, const struct root_suspect *suspects, size_t count);
+
+/* Order of suspects, for qsort. */
+int root_suspect_order(const void *left, const void *right);
 
 /* Takes a message of a rank. -EBADMSG for an invalid message. */
 int root_take(struct root *root, const struct comm_message *message, struct err *err);

@@ -1,13 +1,13 @@
-/* How many GPUs of its node the launcher gave to this job. */
-#include "survey/rank/given_gpus.h"
+/* How many GPUs of its node the launcher allocated to this job. */
+#include "survey/rank/allocated_gpus.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct given_environment given_environment_read(void)
+struct allocated_environment allocated_environment_read(void)
 {
-    return (struct given_environment){
+    return (struct allocated_environment){
         .gpus_on_node = getenv("SLURM_GPUS_ON_NODE"),
         .visible = getenv("CUDA_VISIBLE_DEVICES"),
         .tasks_per_node = getenv("SLURM_STEP_TASKS_PER_NODE"),
@@ -17,7 +17,7 @@ struct given_environment given_environment_read(void)
 }
 
 /* A number from 0 to 65535 at the beginning of the text; -1: there is none. */
-static long number(const char *text)
+static long leading_number(const char *text)
 {
     char *end;
     long value = text ? strtol(text, &end, 10) : -1;
@@ -28,10 +28,10 @@ static long number(const char *text)
 static long tasks_in_list(const char *list, long node)
 {
     while (list && node >= 0) {
-        long tasks = number(list), nodes = 1;
+        long tasks = leading_number(list), nodes = 1;
         const char *comma = strchr(list, ','), *times = strstr(list, "(x");
         if (times && (!comma || times < comma))
-            nodes = number(times + 2);
+            nodes = leading_number(times + 2);
         if (tasks < 0 || nodes < 0)
             return -1;
         if (node < nodes)
@@ -42,11 +42,12 @@ static long tasks_in_list(const char *list, long node)
     return -1;
 }
 
-static long tasks_here(const struct given_environment *environment)
+static long tasks_here(const struct allocated_environment *environment)
 {
-    long tasks = tasks_in_list(environment->tasks_per_node, number(environment->node_number));
+    long tasks =
+        tasks_in_list(environment->tasks_per_node, leading_number(environment->node_number));
     if (tasks < 1)
-        tasks = number(environment->local_size);
+        tasks = leading_number(environment->local_size);
     return tasks < 1 ? 1 : tasks;
 }
 
@@ -67,11 +68,11 @@ static long count_visible(const char *visible)
     return count;
 }
 
-uint32_t given_gpus(const struct given_environment *environment, uint32_t listed)
+uint32_t allocated_gpus(const struct allocated_environment *environment, uint32_t listed)
 {
-    long given = number(environment->gpus_on_node);
-    if (given < 0)
+    long allocated = leading_number(environment->gpus_on_node);
+    if (allocated < 0)
         return environment->visible ? listed : 0;
     long visible = count_visible(environment->visible) * tasks_here(environment);
-    return (uint32_t)(environment->visible && visible < given ? visible : given);
+    return (uint32_t)(environment->visible && visible < allocated ? visible : allocated);
 }

@@ -1,11 +1,12 @@
-/* A rank's request to a worker process, and the types of the frames that come back.
+/* The worker process, its requests, and the types of the frames that it answers. No other process
+ * opens a GPU.
  *
  * The request is one frame on the worker's stdin. Answers are frames on the pipe WORKER_ANSWER_FD.
  * list: INFO*, BARE*, DEAD*, DONE. measure: (BEGIN, PARTIAL)*, DONE. FAIL ends both. After list,
  * the worker waits for a request to measure, and exits at the end of stdin. A replay may send
  * REMARK before the end, and may end with ENDED. The record is written to WORKER_RECORD_FD. */
-#ifndef GPUMEMTOPO_SURVEY_WORKER_REQUEST_H
-#define GPUMEMTOPO_SURVEY_WORKER_REQUEST_H
+#ifndef GPUMEMTOPO_SURVEY_WORKER_H
+#define GPUMEMTOPO_SURVEY_WORKER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,5 +63,9 @@ void worker_request_write(const struct worker_request *request, struct strbuf *b
 int worker_request_decode(const struct frame *frame, struct worker_request *out_request,
                           struct err *err);
 void worker_request_fini(struct worker_request *request); /* only for a request that was read */
+
+/* Reads the request on stdin, answers on WORKER_ANSWER_FD. Returns the exit code: 0 if the answer
+ * is complete (also if it is FAIL), 1 if not even FAIL could be sent. */
+int worker_main(void);
 
 #endif

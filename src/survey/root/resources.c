@@ -1,5 +1,5 @@
-/* Whether rank 0 has room for what it will collect. */
-#include "survey/root/room.h"
+/* Whether the files and the memory that rank 0 may have are enough for what it will collect. */
+#include "survey/root/resources.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,9 +17,9 @@ enum { OTHER_FILES = 256 };
 enum { COLLECT_BYTES = 9000, WRITE_BYTES = 20000 };
 
 /* The process itself with MPI. */
-static const uint64_t base_bytes = 64 << 20;
+static const uint64_t process_bytes = 64 << 20;
 
-int room_for_ranks(int ranks, struct err *err)
+int resources_for_ranks(int ranks, struct err *err)
 {
     struct rlimit limit;
     rlim_t needed = (rlim_t)ranks + OTHER_FILES;
@@ -38,10 +38,10 @@ int room_for_ranks(int ranks, struct err *err)
 }
 
 /* The first line of a file without its end; NULL if it cannot be read. Freed by the caller. */
-static char *first_line(const char *path)
+static char *read_first_line(const char *path)
 {
     char line[512];
-    FILE *file = path ? fopen(path, "re") : NULL;
+    FILE *file = fopen(path, "re");
     char *read = file ? fgets(line, sizeof line, file) : NULL;
     if (file)
         fclose(file);
@@ -51,28 +51,30 @@ static char *first_line(const char *path)
     return str_copy(line);
 }
 
-static void limit_to(struct room *room, uint64_t bytes, const char *by)
+static void memory_limit_to(struct resources_memory *memory, uint64_t bytes, const char *by)
 {
-    if (bytes < room->bytes)
-        *room = (struct room){bytes, by};
+    if (bytes < memory->bytes)
+        *memory = (struct resources_memory){bytes, by};
 }
 
-static void limit_by_file(struct room *room, const char *folder, const char *path, const char *name)
+static void memory_limit_by_file(struct resources_memory *memory, const char *folder,
+                                 const char *path, const char *name)
 {
     uint64_t bytes;
     char *file = str_format("%s%s/%s", folder, path, name);
-    char *line = first_line(file);
+    char *line = read_first_line(file);
     if (line && str_parse_u64(line, &bytes) == 0)
-        limit_to(room, bytes, "the limit of its cgroup");
+        memory_limit_to(memory, bytes, "the limit of its cgroup");
     free(line);
     free(file);
 }
 
 /* A limit of any cgroup above this one counts too. `path` is shortened. */
-static void limit_by_cgroups(struct room *room, const char *folder, char *path, const char *name)
+static void memory_limit_by_cgroups(struct resources_memory *memory, const char *folder, char *path,
+                                    const char *name)
 {
     for (;;) {
-        limit_by_file(room, folder, strcmp(path, "/") == 0 ? "" : path, name);
+        memory_limit_by_file(memory, folder, strcmp(path, "/") == 0 ? "" : path, name);
         char *slash = strrchr(path, '/');
         if (!slash || !path[1])
             return;
@@ -81,19 +83,20 @@ static void limit_by_cgroups(struct room *room, const char *folder, char *path, 
 }
 
 /* Version 2 has one line "0::/path", version 1 one with the controller "N:memory:/path". */
-static void read_cgroups(struct room *room, const char *proc, const char *cgroups)
+static void memory_read_cgroups(struct resources_memory *memory, const char *proc,
+                                const char *cgroups)
 {
     char line[512];
     char *path = str_format("%s/self/cgroup", proc);
     char *first = str_format("%s/memory", cgroups);
-    FILE *file = path && first ? fopen(path, "re") : NULL;
+    FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = '\0';
-        char *memory = strstr(line, ":memory:/");
+        char *controller = strstr(line, ":memory:/");
         if (strncmp(line, "0::/", 4) == 0)
-            limit_by_cgroups(room, cgroups, line + 3, "memory.max");
-        else if (memory)
-            limit_by_cgroups(room, first, memory + 8, "memory.limit_in_bytes");
+            memory_limit_by_cgroups(memory, cgroups, line + 3, "memory.max");
+        else if (controller)
+            memory_limit_by_cgroups(memory, first, controller + 8, "memory.limit_in_bytes");
     }
     if (file)
         fclose(file);
@@ -101,42 +104,43 @@ static void read_cgroups(struct room *room, const char *proc, const char *cgroup
     free(first);
 }
 
-static void read_free(struct room *room, const char *proc)
+static void memory_read_free(struct resources_memory *memory, const char *proc)
 {
     char line[256];
     unsigned long long kibibytes;
     char *path = str_format("%s/meminfo", proc);
-    FILE *file = path ? fopen(path, "re") : NULL;
+    FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file))
         if (sscanf(line, "MemAvailable: %llu kB", &kibibytes) == 1)
-            limit_to(room, (uint64_t)kibibytes * 1024, "what is free on its node");
+            memory_limit_to(memory, (uint64_t)kibibytes * 1024, "what is free on its node");
     if (file)
         fclose(file);
     free(path);
 }
 
-struct room room_find(const char *proc, const char *cgroups)
+struct resources_memory resources_find_memory(const char *proc, const char *cgroups)
 {
-    struct room room = {UINT64_MAX, "nothing"};
+    struct resources_memory memory = {UINT64_MAX, "nothing"};
     struct rlimit limit;
-    read_free(&room, proc);
-    read_cgroups(&room, proc, cgroups);
+    memory_read_free(&memory, proc);
+    memory_read_cgroups(&memory, proc, cgroups);
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        limit_to(&room, limit.rlim_cur, "the limit of its address space (ulimit -v)");
-    return room;
+        memory_limit_to(&memory, limit.rlim_cur, "the limit of its address space (ulimit -v)");
+    return memory;
 }
 
-enum room_verdict room_for_gpus(const struct room *room, size_t gpus, struct err *err)
+enum resources_verdict resources_for_gpus(const struct resources_memory *memory, size_t gpus,
+                                          struct err *err)
 {
-    uint64_t collect = base_bytes + (uint64_t)gpus * COLLECT_BYTES;
-    uint64_t write = base_bytes + (uint64_t)gpus * WRITE_BYTES;
-    if (gpus < ROOM_FEW_GPUS || room->bytes >= write)
-        return ROOM_ENOUGH;
+    uint64_t collect = process_bytes + (uint64_t)gpus * COLLECT_BYTES;
+    uint64_t write = process_bytes + (uint64_t)gpus * WRITE_BYTES;
+    if (gpus < RESOURCES_FEW_GPUS || memory->bytes >= write)
+        return RESOURCES_ENOUGH;
     err_set(err, -ENOBUFS,
             "rank 0 needs about %llu MiB for %zu GPUs, and %s is %llu MiB: give its node more "
             "memory (--mem=0 takes all of it), or survey parts of the cluster and put them "
             "together with gpumemtopo-report merge",
-            (unsigned long long)(write >> 20), gpus, room->by,
-            (unsigned long long)(room->bytes >> 20));
-    return room->bytes >= collect ? ROOM_SCARCE : ROOM_TOO_SMALL;
+            (unsigned long long)(write >> 20), gpus, memory->by,
+            (unsigned long long)(memory->bytes >> 20));
+    return memory->bytes >= collect ? RESOURCES_SCARCE : RESOURCES_TOO_SMALL;
 }

@@ -1,5 +1,5 @@
 /* The worker process: lists the GPUs of a source or measures one of them, and answers in frames. */
-#include "survey/worker/worker.h"
+#include "survey/worker.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,11 +19,85 @@
 #include "inventory/wire/frame.h"
 #include "probes/probes.h"
 #include "survey/comm/message.h"
-#include "survey/worker/request.h"
+
+void worker_request_write(const struct worker_request *request, struct strbuf *buffer)
+{
+    struct strbuf payload = {0};
+    wire_put_u32(&payload, request->task);
+    wire_put_u64(&payload, (uint64_t)request->parent);
+    wire_put_text(&payload, request->fleet);
+    wire_put_text(&payload, request->replay);
+    wire_put_u32(&payload, request->record);
+    wire_put_u64(&payload, request->seed);
+    wire_put_u32(&payload, request->rank);
+    wire_put_u32(&payload, request->ranks);
+    wire_put_text(&payload, request->uuid);
+    wire_put_u32(&payload, request->profile);
+    wire_put_text(&payload, request->probes);
+    wire_put_u32(&payload, request->measure_busy);
+    wire_put_u32(&payload, request->session);
+    wire_put_u32(&payload, request->attempt);
+    wire_put_f64(&payload, request->load_s);
+    wire_put_u32(&payload, request->load_one);
+    wire_put_f64(&payload, request->stagger_s);
+    wire_put_f64(&payload, request->limit_s);
+    wire_put_u64(&payload, request->region_bytes);
+    frame_write(buffer, WORKER_REQUEST, payload.data, payload.length);
+    strbuf_fini(&payload);
+}
+
+int worker_request_decode(const struct frame *frame, struct worker_request *out_request,
+                          struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    struct worker_request request = {0};
+    if (frame->type != WORKER_REQUEST)
+        return err_set(err, -EBADMSG, "not a request");
+    uint32_t task = wire_get_u32(&reader);
+    request.parent = (int64_t)wire_get_u64(&reader);
+    request.fleet = wire_get_text(&reader);
+    request.replay = wire_get_text(&reader);
+    request.record = wire_get_u32(&reader) != 0;
+    request.seed = wire_get_u64(&reader);
+    request.rank = wire_get_u32(&reader);
+    request.ranks = wire_get_u32(&reader);
+    request.uuid = wire_get_text(&reader);
+    uint32_t profile = wire_get_u32(&reader);
+    request.probes = wire_get_text(&reader);
+    uint32_t measure_busy = wire_get_u32(&reader);
+    request.session = wire_get_u32(&reader);
+    request.attempt = wire_get_u32(&reader);
+    request.load_s = wire_get_f64(&reader);
+    request.load_one = wire_get_u32(&reader) != 0;
+    request.stagger_s = wire_get_f64(&reader);
+    request.limit_s = wire_get_f64(&reader);
+    request.region_bytes = wire_get_u64(&reader);
+    if (task > WORKER_MEASURE || profile > PROFILE_FULL || measure_busy > 1 ||
+        request.rank >= request.ranks || (task == WORKER_MEASURE && !request.uuid))
+        reader.bad = true;
+    request.task = task;
+    request.profile = profile;
+    request.measure_busy = measure_busy;
+    int rc = wire_end(&reader, "request", err);
+    if (rc)
+        worker_request_fini(&request);
+    else
+        *out_request = request;
+    return rc;
+}
+
+void worker_request_fini(struct worker_request *request)
+{
+    free(request->fleet);
+    free(request->replay);
+    free(request->uuid);
+    free(request->probes);
+    memset(request, 0, sizeof *request);
+}
 
 /* MPI and the launcher leave descriptors without CLOEXEC open. A worker that kept one would hold a
  * socket of its rank open. */
-static void close_inherited(int first)
+static void worker_close_inherited(int first)
 {
     enum { OLD_KERNEL_FD_MAX = 4096 };
     if (close_range((unsigned)first, ~0u, 0) == 0)
@@ -33,36 +107,35 @@ static void close_inherited(int first)
 }
 
 /* Sends one frame and releases the payload. */
-static int answer(enum worker_message type, struct strbuf *payload, struct err *err)
+static int worker_answer(enum worker_message type, struct strbuf *payload, struct err *err)
 {
     struct strbuf bytes = {0};
-    int rc = 0;
     frame_write(&bytes, type, payload->data, payload->length);
-    if (payload->failed || bytes.failed)
-        rc = err_no_memory(err);
-    else if ((rc = io_write_all(WORKER_ANSWER_FD, bytes.data, bytes.length)))
+    int rc = io_write_all(WORKER_ANSWER_FD, bytes.data, bytes.length);
+    if (rc)
         err_set(err, rc, "cannot write to the rank: %s", strerror(-rc));
     strbuf_fini(&bytes);
     strbuf_fini(payload);
     return rc;
 }
 
-static int answer_text(enum worker_message type, const char *text, struct err *err)
+static int worker_answer_text(enum worker_message type, const char *text, struct err *err)
 {
     struct strbuf payload = {0};
     wire_put_text(&payload, text);
-    return answer(type, &payload, err);
+    return worker_answer(type, &payload, err);
 }
 
-static int answer_result(enum worker_message type, const struct gpu_result *result, struct err *err)
+static int worker_answer_result(enum worker_message type, const struct gpu_result *result,
+                                struct err *err)
 {
     struct strbuf payload = {0};
     gpu_result_encode(result, &payload);
-    return answer(type, &payload, err);
+    return worker_answer(type, &payload, err);
 }
 
 /* -ENODATA: stdin ended before a request. */
-static int read_request(struct worker_request *out_request, struct err *err)
+static int worker_read_request(struct worker_request *out_request, struct err *err)
 {
     struct frame_reader reader = {0};
     struct frame frame;
@@ -76,10 +149,9 @@ static int read_request(struct worker_request *out_request, struct err *err)
             rc = err_set(err, -ENODATA, "there is no request");
         else if (n <= 0)
             rc = err_set(err, -EBADMSG, "the request is not complete");
-        else if (frame_reader_add(&reader, block, (size_t)n))
-            rc = err_no_memory(err);
         if (rc)
             break;
+        frame_reader_add(&reader, block, (size_t)n);
     }
     if (rc > 0)
         rc = worker_request_decode(&frame, out_request, err);
@@ -87,23 +159,18 @@ static int read_request(struct worker_request *out_request, struct err *err)
     return rc;
 }
 
-static int open_backend(const struct worker_request *request, struct device_source **out_source,
-                        struct err *err)
-{
-    if (request->replay)
-        return device_source_replay(request->replay, request->rank, request->ranks, out_source,
-                                    err);
-    if (request->fleet)
-        return device_source_sim(request->fleet, request->seed, request->rank, request->ranks,
-                                 out_source, err);
-    return device_source_cuda(out_source, err);
-}
-
-static int open_source(const struct worker_request *request, struct device_source **out_source,
-                       struct err *err)
+static int worker_open_source(const struct worker_request *request,
+                              struct device_source **out_source, struct err *err)
 {
     struct device_source *source = NULL;
-    int rc = open_backend(request, &source, err);
+    int rc;
+    if (request->replay)
+        rc = device_source_replay(request->replay, request->rank, request->ranks, &source, err);
+    else if (request->fleet)
+        rc = device_source_sim(request->fleet, request->seed, request->rank, request->ranks,
+                               &source, err);
+    else
+        rc = device_source_cuda(&source, err);
     if (rc)
         return rc;
     source->attempt = request->attempt;
@@ -118,7 +185,7 @@ static int open_source(const struct worker_request *request, struct device_sourc
 }
 
 /* Borrows the source's strings; must not be released. */
-static struct gpu_result identity_of(const struct device_info *info)
+static struct gpu_result worker_identity(const struct device_info *info)
 {
     return (struct gpu_result){
         .uuid = (char *)info->uuid,
@@ -131,31 +198,32 @@ static struct gpu_result identity_of(const struct device_info *info)
     };
 }
 
-static int list(struct device_source *source, const struct worker_request *request, struct err *err)
+static int worker_list(struct device_source *source, const struct worker_request *request,
+                       struct err *err)
 {
     struct strbuf payload = {0};
     int rc = request->replay ? replay_check(source, err) : 0;
     for (size_t i = 0; i < device_source_count(source) && !rc; i++) {
-        struct gpu_result gpu = identity_of(device_source_info(source, i));
+        struct gpu_result gpu = worker_identity(device_source_info(source, i));
         message_put_identity(&payload, &gpu);
-        rc = answer(WORKER_INFO, &payload, err);
+        rc = worker_answer(WORKER_INFO, &payload, err);
     }
     for (size_t i = 0; i < device_source_bare_count(source) && !rc; i++)
-        rc = answer_text(WORKER_BARE, device_source_bare_node(source, i), err);
+        rc = worker_answer_text(WORKER_BARE, device_source_bare_node(source, i), err);
     for (size_t i = 0; i < source->dead_count && !rc; i++) {
         wire_put_text(&payload, source->dead_nodes[i].node);
         wire_put_text(&payload, source->dead_nodes[i].reason);
         wire_put_u32(&payload, source->dead_nodes[i].gpus_given);
-        rc = answer(WORKER_DEAD, &payload, err);
+        rc = worker_answer(WORKER_DEAD, &payload, err);
     }
-    return rc ? rc : answer(WORKER_DONE, &payload, err);
+    return rc ? rc : worker_answer(WORKER_DONE, &payload, err);
 }
 
 /* The identity and, in a replay, what the record says of the GPU's first try. Borrows all
  * strings. */
-static struct gpu_result recorded_of(const struct device_source *source, size_t at)
+static struct gpu_result worker_recorded_result(const struct device_source *source, size_t at)
 {
-    struct gpu_result result = identity_of(device_source_info(source, at));
+    struct gpu_result result = worker_identity(device_source_info(source, at));
     const struct gpu_result *was = replay_recorded(source, at);
     if (was) {
         result.first_status = was->first_status;
@@ -172,16 +240,15 @@ struct lap {
 };
 
 /* Adds the time since the last call to the timing of what was begun then. */
-static int next_lap(struct gpu_result *result, struct lap *lap, const char *name, struct err *err)
+static void worker_next_lap(struct gpu_result *result, struct lap *lap, const char *name)
 {
     double now_s = clock_monotonic_s();
     const char *done = lap->name;
     double elapsed_s = now_s - lap->since_s;
     *lap = (struct lap){name, now_s};
     const struct fact *before = done ? facts_get(&result->timings, done) : NULL;
-    if (done && facts_set_real(&result->timings, done, elapsed_s + (before ? before->real : 0)))
-        return err_no_memory(err);
-    return 0;
+    if (done)
+        facts_set_real(&result->timings, done, elapsed_s + (before ? before->real : 0));
 }
 
 /* The GPU that is measured. */
@@ -193,7 +260,7 @@ struct target {
 };
 
 /* How a recorded GPU ended, if the replay has reached that point; NULL: go on. */
-static const struct gpu_result *ended(const struct target *target)
+static const struct gpu_result *worker_recorded_end(const struct target *target)
 {
     return replay_ended(target->source, target->at);
 }
@@ -207,58 +274,47 @@ struct measuring {
     struct err *err;
 };
 
-static int on_begin(void *user, const char *probe)
+static int worker_on_begin(void *user, const char *probe)
 {
     struct measuring *measuring = user;
-    int rc = next_lap(measuring->result, measuring->lap, probe, measuring->err);
-    return rc ? rc : answer_text(WORKER_BEGIN, probe, measuring->err);
+    worker_next_lap(measuring->result, measuring->lap, probe);
+    return worker_answer_text(WORKER_BEGIN, probe, measuring->err);
 }
 
-static int on_end(void *user, const char *probe, const struct measures *measures, double elapsed_s)
+static int worker_on_end(void *user, const char *probe, const struct measures *measures,
+                         double elapsed_s)
 {
     (void)probe, (void)elapsed_s;
     struct measuring *measuring = user;
-    if (ended(measuring->target))
+    if (worker_recorded_end(measuring->target))
         return -ECANCELED; /* in the record, this probe did not finish */
     struct gpu_result partial = *measuring->result;
     partial.measures = *measures;
     partial.elapsed_s = clock_monotonic_s() - measuring->started_s;
-    return answer_result(WORKER_PARTIAL, &partial, measuring->err);
+    return worker_answer_result(WORKER_PARTIAL, &partial, measuring->err);
 }
 
-/* The place of the node's start within the time over which the starts of all nodes are spread. */
-static double wait_of(const struct target *target, const struct worker_request *request)
+static struct probe_options worker_probe_options(const struct target *target,
+                                                 const struct worker_request *request)
 {
+    bool real = !request->fleet && !request->replay;
     const char *node = device_source_info(target->source, target->at)->node;
     char host[HOST_NAME_MAX_BYTES];
     host_name(host);
-    return request->stagger_s * (double)(str_hash(node ? node : host) % 1000) / 1000;
-}
-
-static struct probe_options options_of(const struct target *target,
-                                       const struct worker_request *request)
-{
-    bool real = !request->fleet && !request->replay;
+    /* The place of the node's start within the time over which the starts of all nodes are
+     * spread. */
+    double place = (double)(str_hash(node ? node : host) % 1000) / 1000;
     return (struct probe_options){.profile = request->profile,
                                   .seed = request->seed,
                                   .region_bytes = request->region_bytes,
                                   .load_s = request->load_s > 0 ? request->load_s : 0,
                                   .load_one = request->load_one,
-                                  .load_wait_s = wait_of(target, request),
+                                  .load_wait_s = request->stagger_s * place,
                                   .ends_s = real ? target->begun_s + request->limit_s : 0};
 }
 
-/* A replay has the load that was recorded, whatever the flags were then. */
-static void choose_load(const struct worker_request *request, struct probe_selection *selection)
-{
-    if (request->load_s > 0 || request->replay)
-        probes_add(selection, "load");
-    else if (request->load_s >= 0)
-        probes_remove(selection, "load");
-}
-
-static int run_probes(const struct target *target, const struct worker_request *request,
-                      struct gpu_result *result, struct lap *lap, struct err *err)
+static int worker_run_probes(const struct target *target, const struct worker_request *request,
+                             struct gpu_result *result, struct lap *lap, struct err *err)
 {
     struct probe_selection selection = {0};
     struct measures measures = {0};
@@ -267,126 +323,122 @@ static int run_probes(const struct target *target, const struct worker_request *
                                   .lap = lap,
                                   .started_s = clock_monotonic_s(),
                                   .err = err};
-    const struct probe_options options = options_of(target, request);
-    const struct probe_observer observer = {on_begin, on_end, &measuring};
+    const struct probe_options options = worker_probe_options(target, request);
+    const struct probe_observer observer = {worker_on_begin, worker_on_end, &measuring};
     int rc = probes_select(request->profile, request->probes, &selection, err);
-    if (!rc && !request->session)
-        choose_load(request, &selection);
+    if (!rc && !request->session) {
+        /* A replay has the load that was recorded, whatever the flags were then. */
+        if (request->load_s > 0 || request->replay)
+            probes_add(&selection, "load");
+        else if (request->load_s >= 0)
+            probes_remove(&selection, "load");
+    }
     if (!rc)
         rc = probes_run(target->device, &selection, &options, &observer, &measures, err);
     result->measures = measures;
-    if (gpu_result_take_fingerprint(result) && !rc)
-        rc = err_no_memory(err);
+    gpu_result_take_fingerprint(result);
     result->elapsed_s = clock_monotonic_s() - measuring.started_s;
     free(selection.indices);
     return rc;
 }
 
 /* Marks a GPU on which other processes compute: they change what is measured there. */
-static int mark_busy(struct gpu_result *result, struct err *err)
+static void worker_mark_busy(struct gpu_result *result)
 {
     int64_t others = facts_int(&result->health, "processes", 0);
     if (others <= 0)
-        return 0;
+        return;
     result->status = GPU_BUSY;
     free(result->reason);
     result->reason = str_format("%lld other process%s on the GPU", (long long)others,
                                 others == 1 ? " computes" : "es compute");
-    return result->reason ? 0 : err_no_memory(err);
 }
 
 /* Sends what is known about a GPU before it is opened. If opening fails, or kills the worker, the
  * rank still knows which GPU it was. */
-static int look(struct device_source *source, size_t at, bool thorough, struct gpu_result *result,
-                struct err *err)
+static int worker_look(struct device_source *source, size_t at, bool thorough,
+                       struct gpu_result *result, struct err *err)
 {
     struct device_look look = {result->board, result->config, result->health};
     int rc = device_source_look(source, at, thorough, &look, err);
     result->board = look.board;
     result->config = look.config;
     result->health = look.health;
-    if (!rc)
-        rc = mark_busy(result, err);
-    return rc ? rc : answer_result(WORKER_PARTIAL, result, err);
+    if (rc)
+        return rc;
+    worker_mark_busy(result);
+    return worker_answer_result(WORKER_PARTIAL, result, err);
 }
 
 /* Reads the health, also after a failure, because it may show the cause; what is known is still
  * sent to the rank. The first failure is returned, not one of reading the health. */
-static int add_health(struct device *device, struct gpu_result *result, int rc, struct err *err)
+static int worker_add_health(struct device *device, struct gpu_result *result, int rc,
+                             struct err *err)
 {
     struct err own = {0}, *to = rc ? &own : err;
     device_mark(device, "health");
     int read = device_read_health(device, &result->config, &result->health, to);
     if (!read)
-        read = mark_busy(result, to);
+        worker_mark_busy(result);
     if (!rc)
         return read;
-    answer_result(WORKER_PARTIAL, result, &own);
+    worker_answer_result(WORKER_PARTIAL, result, &own);
     return rc;
 }
 
-static int identify_and_probe(const struct target *target, const struct worker_request *request,
-                              struct gpu_result *result, struct lap *lap, struct err *err)
+static int worker_measure_opened(const struct target *target, const struct worker_request *request,
+                                 struct gpu_result *result, struct lap *lap, struct err *err)
 {
-    int rc = next_lap(result, lap, "identifying", err);
-    if (rc)
-        return rc;
-    rc = device_identify(target->device, &result->hardware, &result->board, &result->config, err);
-    if (rc)
-        return rc;
-    rc = answer_result(WORKER_PARTIAL, result, err);
-    if (rc)
-        return rc;
-    rc = run_probes(target, request, result, lap, err);
-    if (rc)
-        return rc;
-    return next_lap(result, lap, "health", err);
+    worker_next_lap(result, lap, "identifying");
+    int rc =
+        device_identify(target->device, &result->hardware, &result->board, &result->config, err);
+    if (!rc)
+        rc = worker_answer_result(WORKER_PARTIAL, result, err);
+    if (!rc)
+        rc = worker_run_probes(target, request, result, lap, err);
+    if (!rc)
+        worker_next_lap(result, lap, "health");
+    return worker_recorded_end(target) ? rc : worker_add_health(target->device, result, rc, err);
 }
 
-static int measure_device(const struct target *target, const struct worker_request *request,
-                          struct gpu_result *result, struct lap *lap, struct err *err)
-{
-    int rc = identify_and_probe(target, request, result, lap, err);
-    return ended(target) ? rc : add_health(target->device, result, rc, err);
-}
-
-static int measure_target(struct target *target, const struct worker_request *request,
-                          struct gpu_result *result, struct err *err)
+static int worker_measure_target(struct target *target, const struct worker_request *request,
+                                 struct gpu_result *result, struct err *err)
 {
     struct lap lap = {"looking", clock_monotonic_s()};
-    int rc = answer_text(WORKER_BEGIN, "opening", err);
+    int rc = worker_answer_text(WORKER_BEGIN, "opening", err);
     if (rc)
         return rc;
-    rc = look(target->source, target->at, false, result, err);
+    rc = worker_look(target->source, target->at, false, result, err);
     if (rc || (result->status == GPU_BUSY && !request->measure_busy))
         return rc;
-    rc = next_lap(result, &lap, "opening", err);
-    if (!rc)
-        rc = device_source_open(target->source, target->at, &target->device, err);
+    worker_next_lap(result, &lap, "opening");
+    rc = device_source_open(target->source, target->at, &target->device, err);
     if (rc) {
         struct err ignored = {0};
-        look(target->source, target->at, true, result, &ignored);
+        worker_look(target->source, target->at, true, result, &ignored);
         return rc;
     }
-    rc = measure_device(target, request, result, &lap, err);
-    return rc ? rc : next_lap(result, &lap, NULL, err);
+    rc = worker_measure_opened(target, request, result, &lap, err);
+    if (!rc)
+        worker_next_lap(result, &lap, NULL);
+    return rc;
 }
 
 /* What was measured before the recorded GPU ended was already sent. */
-static int answer_ended(const struct gpu_result *ending, struct err *err)
+static int worker_answer_ended(const struct gpu_result *ending, struct err *err)
 {
     struct strbuf payload = {0};
     wire_put_u32(&payload, (uint32_t)ending->status);
     wire_put_text(&payload, ending->reason);
     wire_put_u32(&payload, (uint32_t)ending->first_status);
     wire_put_text(&payload, ending->first_reason);
-    return answer(WORKER_ENDED, &payload, err);
+    return worker_answer(WORKER_ENDED, &payload, err);
 }
 
 /* With a real GPU, exits at once: the kernel frees everything that the process held. Giving each
  * allocation, module and stream back to the driver first would do the same work twice, and wait for
  * a driver that may hang. Sanitized builds exit regularly, so that leaks are found. */
-static void leave(const struct device_source *source)
+static void worker_exit_at_once(const struct device_source *source)
 {
 #ifndef GPUMEMTOPO_SANITIZED
     if (str_equal(source->ops->backend, "cuda"))
@@ -396,8 +448,8 @@ static void leave(const struct device_source *source)
 #endif
 }
 
-static int measure(struct device_source *source, const struct worker_request *request,
-                   struct err *err)
+static int worker_measure(struct device_source *source, const struct worker_request *request,
+                          struct err *err)
 {
     struct target target = {.source = source, .begun_s = clock_monotonic_s()};
     struct gpu_result result = {0};
@@ -408,20 +460,19 @@ static int measure(struct device_source *source, const struct worker_request *re
         target.at++;
     if (target.at == count)
         return err_set(err, -ENODEV, "GPU %s is no longer visible", request->uuid);
-    const struct gpu_result identity = recorded_of(source, target.at);
-    if (gpu_result_copy(&result, &identity))
-        return err_no_memory(err);
-    int rc = measure_target(&target, request, &result, err);
+    const struct gpu_result identity = worker_recorded_result(source, target.at);
+    gpu_result_copy(&result, &identity);
+    int rc = worker_measure_target(&target, request, &result, err);
     const char *missed = replay_missed(source, target.at);
     struct err ignored = {0}; /* a rank that does not read is noticed by the next answer */
     if (missed)
-        answer_text(WORKER_REMARK, missed, &ignored);
-    if (ended(&target))
-        rc = answer_ended(ended(&target), err);
+        worker_answer_text(WORKER_REMARK, missed, &ignored);
+    if (worker_recorded_end(&target))
+        rc = worker_answer_ended(worker_recorded_end(&target), err);
     else if (!rc)
-        rc = answer_result(WORKER_DONE, &result, err);
+        rc = worker_answer_result(WORKER_DONE, &result, err);
     if (!rc)
-        leave(source);
+        worker_exit_at_once(source);
     device_destroy(target.device);
     gpu_result_fini(&result);
     return rc;
@@ -429,40 +480,29 @@ static int measure(struct device_source *source, const struct worker_request *re
 
 /* The worker that listed may be asked to measure one of the GPUs. Its driver is initialised
  * already, which takes as long as some probes. */
-static int list_and_stay(struct device_source *source, const struct worker_request *request,
-                         struct err *err)
+static int worker_list_and_stay(struct device_source *source, const struct worker_request *request,
+                                struct err *err)
 {
     struct worker_request next = {0};
     struct err dismissed = {0};
-    int rc = list(source, request, err);
+    int rc = worker_list(source, request, err);
     if (rc)
         return rc;
-    rc = read_request(&next, &dismissed);
+    rc = worker_read_request(&next, &dismissed);
     if (rc == -ENODATA)
         return 0;
     if (rc)
         *err = dismissed;
     else
-        rc = measure(source, &next, err);
+        rc = worker_measure(source, &next, err);
     worker_request_fini(&next);
-    return rc;
-}
-
-static int serve(const struct worker_request *request, struct err *err)
-{
-    struct device_source *source = NULL;
-    int rc = open_source(request, &source, err);
-    if (rc)
-        return rc;
-    rc = request->task == WORKER_LIST ? list_and_stay(source, request, err)
-                                      : measure(source, request, err);
-    device_source_destroy(source);
     return rc;
 }
 
 int worker_main(void)
 {
     struct worker_request request = {0};
+    struct device_source *source = NULL;
     struct err err = {0};
     struct strbuf payload = {0};
     if (prctl(PR_SET_PDEATHSIG, SIGKILL))
@@ -471,8 +511,8 @@ int worker_main(void)
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a record over the file size limit is cut off; measuring goes on */
-    int rc = read_request(&request, &err);
-    close_inherited((request.record ? WORKER_RECORD_FD : WORKER_ANSWER_FD) + 1);
+    int rc = worker_read_request(&request, &err);
+    worker_close_inherited((request.record ? WORKER_RECORD_FD : WORKER_ANSWER_FD) + 1);
     if (rc)
         goto out;
     /* The rank may have died before the prctl above. */
@@ -480,7 +520,12 @@ int worker_main(void)
         worker_request_fini(&request);
         return 1;
     }
-    rc = serve(&request, &err);
+    rc = worker_open_source(&request, &source, &err);
+    if (!rc) {
+        rc = request.task == WORKER_LIST ? worker_list_and_stay(source, &request, &err)
+                                         : worker_measure(source, &request, &err);
+        device_source_destroy(source);
+    }
 out:
     worker_request_fini(&request);
     if (!rc)
@@ -488,5 +533,5 @@ out:
     if (!err.code)
         err_set(&err, rc, "%s", strerror(-rc));
     message_put_err(&payload, &err);
-    return answer(WORKER_FAIL, &payload, &err) ? 1 : 0;
+    return worker_answer(WORKER_FAIL, &payload, &err) ? 1 : 0;
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "survey/root/room.h"
+#include "survey/root/resources.h"
 
 static const uint64_t mib = 1 << 20;
 
@@ -34,17 +34,17 @@ static void make_folder(const char *folder, const char *name)
 
 static void check_found(const char *folder, uint64_t bytes, const char *by)
 {
-    const struct room room = room_find(folder, folder);
-    assert_int_equal(room.bytes, bytes);
-    assert_string_equal(room.by, by);
+    const struct resources_memory memory = resources_find_memory(folder, folder);
+    assert_int_equal(memory.bytes, bytes);
+    assert_string_equal(memory.by, by);
 }
 
 static void finds_the_least(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/room-XXXXXX", remove[64];
+    char folder[] = "/tmp/resources-XXXXXX", remove[64];
     assert_non_null(mkdtemp(folder));
-    const struct room nothing = room_find(folder, folder);
+    const struct resources_memory nothing = resources_find_memory(folder, folder);
     make_folder(folder, "self");
     make_folder(folder, "job");
     make_folder(folder, "job/step");
@@ -71,16 +71,18 @@ static void judges_memory(void **state)
     static const struct {
         uint64_t mebibytes;
         size_t gpus;
-        enum room_verdict verdict;
+        enum resources_verdict verdict;
     } cases[] = {
-        {1, 8, ROOM_ENOUGH},           {4096, 100000, ROOM_ENOUGH}, {1200, 100000, ROOM_SCARCE},
-        {512, 100000, ROOM_TOO_SMALL}, {100, 1000, ROOM_ENOUGH},
+        {1, 8, RESOURCES_ENOUGH},         {4096, 100000, RESOURCES_ENOUGH},
+        {1200, 100000, RESOURCES_SCARCE}, {512, 100000, RESOURCES_TOO_SMALL},
+        {100, 1000, RESOURCES_ENOUGH},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const struct room room = {cases[i].mebibytes * mib, "the limit of its cgroup"};
+        const struct resources_memory memory = {cases[i].mebibytes * mib,
+                                                "the limit of its cgroup"};
         struct err err = {0};
-        assert_int_equal(room_for_gpus(&room, cases[i].gpus, &err), cases[i].verdict);
-        assert_int_equal(err.code, cases[i].verdict == ROOM_ENOUGH ? 0 : -ENOBUFS);
+        assert_int_equal(resources_for_gpus(&memory, cases[i].gpus, &err), cases[i].verdict);
+        assert_int_equal(err.code, cases[i].verdict == RESOURCES_ENOUGH ? 0 : -ENOBUFS);
         if (err.code) {
             assert_non_null(strstr(err.text, "100000 GPUs, and the limit of its cgroup is"));
             assert_non_null(strstr(err.text, "--mem=0"));
@@ -93,10 +95,10 @@ static int raises_files_here(void)
 {
     struct rlimit limit = {64, 1000};
     struct err err = {0};
-    if (setrlimit(RLIMIT_NOFILE, &limit) || room_for_ranks(600, &err) ||
+    if (setrlimit(RLIMIT_NOFILE, &limit) || resources_for_ranks(600, &err) ||
         getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < 600)
         return 1;
-    if (room_for_ranks(5000, &err) != -EMFILE || !strstr(err.text, "5000 ranks") ||
+    if (resources_for_ranks(5000, &err) != -EMFILE || !strstr(err.text, "5000 ranks") ||
         !strstr(err.text, "LimitNOFILE"))
         return 2;
     return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur != 1000 ? 3 : 0;
