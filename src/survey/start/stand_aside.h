@@ -14,8 +14,8 @@ void stand_aside_when_exhausted(void);
  * process's rank: while others hold locks, they still run. -1: there is no such file (any more). */
 void stand_aside_watch(int owner_fd, int rank);
 
-/* A rank that lost rank 0 and has nothing left to do waits until no other rank holds a lock on the
- * file `owner`: under mpirun its exit would end those that still measure. */
+/* A rank that lost rank 0 and has nothing left to do waits until no other rank but rank 0 holds a
+ * lock on the file `owner`: under mpirun its exit would end those that still measure. */
 void stand_aside_for_others(const char *owner);
 
 #endif
