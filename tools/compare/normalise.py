@@ -271,25 +271,35 @@ def any_json(text):
 
 
 class Page(html.parser.HTMLParser):
-    """The visible text of a page, and how many drawings and rows it has."""
+    """The visible text of a page, and how many drawings and rows it has. The order of labels in a drawing does not count."""
     def __init__(self):
         super().__init__()
-        self.words, self.counts, self.hidden = [], {}, 0
+        self.words, self.counts, self.hidden, self.drawing = [], {}, 0, None
+
+    def add(self, text):
+        (self.words if self.drawing is None else self.drawing).append(" ".join(text.split()))
 
     def handle_starttag(self, tag, attributes):
         if tag in ("script", "style"):
             self.hidden += 1
-        self.words += [" ".join(text.split()) for name, text in attributes if name in ("title", "aria-label", "alt") and text]
+        if tag == "svg":
+            self.drawing = []
+        for name, text in attributes:
+            if name in ("title", "aria-label", "alt") and text:
+                self.add(text)
         if tag in ("svg", "table", "tr", "section", "details", "path", "polyline", "rect", "circle"):
             self.counts[f"<{tag}>"] = self.counts.get(f"<{tag}>", 0) + 1
 
     def handle_endtag(self, tag):
         if tag in ("script", "style"):
             self.hidden -= 1
+        if tag == "svg" and self.drawing is not None:
+            self.words += sorted(self.drawing)
+            self.drawing = None
 
     def handle_data(self, data):
         if not self.hidden and data.split():
-            self.words.append(" ".join(data.split()))
+            self.add(data)
 
 
 def page(text):
