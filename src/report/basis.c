@@ -14,12 +14,9 @@ static int load_references(const char *folder, struct judge_references *out, str
     struct err ignored = {0};
     if (folder)
         return judge_references_read(folder, out, err);
-    int rc = shipped_path("models", &shipped, &ignored);
-    if (rc == -ENOENT)
+    if (shipped_path("models", &shipped, &ignored))
         return 0;
-    if (rc)
-        return err_no_memory(err);
-    rc = judge_references_read(shipped, out, err);
+    int rc = judge_references_read(shipped, out, err);
     if (rc == -ENOENT) { /* a user's configuration folder need not contain references */
         err_clear(err);
         rc = 0;

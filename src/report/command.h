@@ -68,7 +68,7 @@ int command_parse(const struct command *command, int count, char **arguments,
 void command_help(const struct command *command, const char *form, struct strbuf *out_text);
 void command_help_all(struct strbuf *out_text);
 
-/* Exit code for an error of a file: -ENOMEM is EXIT_NO_REPORT, any other is EXIT_BAD_INPUT. */
+/* Exit code for an error of a file: EXIT_BAD_INPUT. */
 int command_exit_code(int rc);
 
 /* Reads an inventory. On failure prints a message and returns an exit code. */
@@ -79,10 +79,9 @@ int command_read_given(const struct command_options *options, int file,
                        struct inventory *out_inventory);
 
 /* Replaces the names of these inventories if --anonymous was given; the same name gets the same
- * pseudonym in all of them. baseline: as for anonymous_inventories. On failure prints a message and
- * returns an exit code. */
-int command_anonymise(const struct command_options *options, struct inventory *const *inventories,
-                      size_t count, const struct inventory *baseline);
+ * pseudonym in all of them. baseline: as for anonymous_inventories. */
+void command_anonymise(const struct command_options *options, struct inventory *const *inventories,
+                       size_t count, const struct inventory *baseline);
 
 /* The model with this id; without an id the only model. Otherwise NULL, and a message. */
 const struct inventory_model *command_model(const struct inventory *inventory, const char *id,

@@ -1,5 +1,4 @@
 /* Shared by the commands of gpumemtopo-report: reading, choosing a model, writing. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -11,7 +10,7 @@ enum { NAMES_MAX = 32 };
 
 int command_exit_code(int rc)
 {
-    return !rc ? EXIT_DONE : rc == -ENOMEM ? EXIT_NO_REPORT : EXIT_BAD_INPUT;
+    return rc ? EXIT_BAD_INPUT : EXIT_DONE;
 }
 
 int command_read(const char *path, struct inventory *out_inventory)
@@ -23,27 +22,19 @@ int command_read(const char *path, struct inventory *out_inventory)
     return command_exit_code(rc);
 }
 
-int command_anonymise(const struct command_options *options, struct inventory *const *inventories,
-                      size_t count, const struct inventory *baseline)
+void command_anonymise(const struct command_options *options, struct inventory *const *inventories,
+                       size_t count, const struct inventory *baseline)
 {
-    if (!options->anonymous || anonymous_inventories(inventories, count, baseline) == 0)
-        return EXIT_DONE;
-    log_error("out of memory");
-    return EXIT_NO_REPORT;
+    if (options->anonymous)
+        anonymous_inventories(inventories, count, baseline);
 }
 
 int command_read_given(const struct command_options *options, int file,
                        struct inventory *out_inventory)
 {
-    struct inventory inventory, *const given[] = {&inventory};
-    int code = command_read(options->files[file], &inventory);
-    if (code)
-        return code;
-    code = command_anonymise(options, given, 1, NULL);
-    if (code)
-        inventory_fini(&inventory);
-    else
-        *out_inventory = inventory;
+    int code = command_read(options->files[file], out_inventory);
+    if (!code)
+        command_anonymise(options, (struct inventory *const[]){out_inventory}, 1, NULL);
     return code;
 }
 
@@ -84,9 +75,7 @@ const struct inventory_model *command_model(const struct inventory *inventory, c
 int command_write(struct strbuf *text, const char *path)
 {
     struct err err = {0};
-    int rc = text->failed ? err_no_memory(&err)
-                          : out_file_write(path ? path : "-", text->data ? text->data : "",
-                                           text->length, &err);
+    int rc = out_file_write(path ? path : "-", text->data ? text->data : "", text->length, &err);
     strbuf_fini(text);
     if (rc)
         log_failure(&err);

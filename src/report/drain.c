@@ -1,7 +1,6 @@
 /* Commands that drain bad nodes, and the reasons that they give. */
 #include "report/drain.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -162,15 +161,11 @@ static bool is_small_place(const struct inventory_node *place)
     return is_small_loss(reason.metric, reason.deviation);
 }
 
-static int drain_add(struct suspects *suspects, const struct suspect *suspect)
+static void suspects_add(struct suspects *suspects, const struct suspect *suspect)
 {
-    struct suspect *grown =
-        mem_grow(suspects->items, &suspects->capacity, suspects->count + 1, sizeof *grown);
-    if (!grown)
-        return -1;
-    suspects->items = grown;
-    grown[suspects->count++] = *suspect;
-    return 0;
+    suspects->items = mem_grow(suspects->items, &suspects->capacity, suspects->count + 1,
+                               sizeof *suspects->items);
+    suspects->items[suspects->count++] = *suspect;
 }
 
 static int drain_gpu_order(const void *a, const void *b)
@@ -179,13 +174,13 @@ static int drain_gpu_order(const void *a, const void *b)
     return str_order((*left)->uuid, (*right)->uuid);
 }
 
-/* All GPUs sorted by UUID, freed with free(); NULL: out of memory. */
+/* All GPUs sorted by UUID, freed with free(). */
 static const struct inventory_gpu **drain_sort_gpus(const struct inventory *inventory)
 {
     const struct inventory_gpu **gpus = mem_array(inventory->gpu_count, sizeof *gpus);
-    for (size_t i = 0; gpus && i < inventory->gpu_count; i++)
+    for (size_t i = 0; i < inventory->gpu_count; i++)
         gpus[i] = &inventory->gpus[i];
-    if (gpus && inventory->gpu_count)
+    if (inventory->gpu_count)
         qsort(gpus, inventory->gpu_count, sizeof *gpus, drain_gpu_order);
     return gpus;
 }
@@ -203,33 +198,19 @@ static const char *drain_node_of(const struct inventory *inventory,
 }
 
 /* A finding about a node, a slot or a model concerns every node with one of its GPUs. */
-static int drain_add_place(const struct inventory *inventory, const struct inventory_node *place,
-                           const struct inventory_gpu **gpus, struct suspects *out)
+static void suspects_add_place(const struct inventory *inventory,
+                               const struct inventory_node *place,
+                               const struct inventory_gpu **gpus, struct suspects *out)
 {
     struct suspect suspect = {.node = place->node, .kind = place->kind, .place = place->finding};
     if (place->node && !place->gpu_count)
-        return drain_add(out, &suspect);
+        suspects_add(out, &suspect);
     for (size_t i = 0; i < place->gpu_count; i++) {
         suspect.uuid = place->gpus[i];
         suspect.node = place->node ? place->node : drain_node_of(inventory, gpus, suspect.uuid);
-        if (suspect.node && drain_add(out, &suspect))
-            return -1;
+        if (suspect.node)
+            suspects_add(out, &suspect);
     }
-    return 0;
-}
-
-static int collect_places(const struct inventory *inventory, struct suspects *out,
-                          struct suspects *spared)
-{
-    const struct inventory_gpu **gpus = drain_sort_gpus(inventory);
-    int rc = gpus ? 0 : -1;
-    for (size_t i = 0; i < inventory->node_finding_count && !rc; i++) {
-        const struct inventory_node *place = &inventory->node_findings[i];
-        if (place->accused && drain_is_bad(place->kind))
-            rc = drain_add_place(inventory, place, gpus, is_small_place(place) ? spared : out);
-    }
-    free(gpus);
-    return rc;
 }
 
 static struct suspect suspect_of(const struct inventory_outlier *outlier)
@@ -243,17 +224,22 @@ static struct suspect suspect_of(const struct inventory_outlier *outlier)
 }
 
 /* The bad GPUs: to be drained, and spared because they lose too little. */
-static int drain_collect(const struct inventory *inventory, struct suspects *out,
-                         struct suspects *spared)
+static void drain_collect(const struct inventory *inventory, struct suspects *out,
+                          struct suspects *spared)
 {
     for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *outlier = &inventory->outliers[i];
         const struct suspect suspect = suspect_of(outlier);
-        if (drain_is_bad(outlier->kind) && outlier->node &&
-            drain_add(has_small_losses_only(outlier) ? spared : out, &suspect))
-            return -1;
+        if (drain_is_bad(outlier->kind) && outlier->node)
+            suspects_add(has_small_losses_only(outlier) ? spared : out, &suspect);
     }
-    return collect_places(inventory, out, spared);
+    const struct inventory_gpu **gpus = drain_sort_gpus(inventory);
+    for (size_t i = 0; i < inventory->node_finding_count; i++) {
+        const struct inventory_node *place = &inventory->node_findings[i];
+        if (place->accused && drain_is_bad(place->kind))
+            suspects_add_place(inventory, place, gpus, is_small_place(place) ? spared : out);
+    }
+    free(gpus);
 }
 
 static struct drain_reason drain_reason_of(const struct suspect *suspect, char *metric)
@@ -317,18 +303,16 @@ static int drain_uuid_order(const void *a, const void *b)
     return str_order(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The different UUIDs among the suspects, sorted, freed with free(). NULL: out of memory. */
-static const char **sort_uuids(const struct suspect *suspects, size_t count, size_t *out_different)
+/* The different UUIDs among the suspects, sorted, freed with free(). */
+static const char **suspects_sort_uuids(const struct suspect *suspects, size_t count,
+                                        size_t *out_different)
 {
     const char **uuids = mem_array(count, sizeof *uuids);
     size_t known = 0, different = 0;
-    if (!uuids)
-        return NULL;
     for (size_t i = 0; i < count; i++)
         if (suspects[i].uuid)
             uuids[known++] = suspects[i].uuid;
-    if (known)
-        qsort(uuids, known, sizeof *uuids, drain_uuid_order);
+    qsort(uuids, known, sizeof *uuids, drain_uuid_order);
     for (size_t i = 0; i < known; i++)
         if (!i || strcmp(uuids[different - 1], uuids[i]) != 0)
             uuids[different++] = uuids[i];
@@ -336,95 +320,58 @@ static const char **sort_uuids(const struct suspect *suspects, size_t count, siz
     return uuids;
 }
 
-/* The number of different GPUs among the suspects of one node, less one. 0 or -ENOMEM. */
-static int count_more_gpus(const struct suspect *suspects, size_t count, size_t *out_more)
+/* The number of different GPUs that are spared and for which no node is drained. */
+static size_t count_spared(const struct suspects *spared, const struct suspects *suspects)
 {
-    size_t different = 0;
-    const char **uuids = sort_uuids(suspects, count, &different);
-    if (!uuids)
-        return -ENOMEM;
-    free(uuids);
-    *out_more = different - (different && suspects[0].uuid);
-    return 0;
-}
-
-/* The number of different GPUs that are spared and for which no node is drained. 0 or -ENOMEM. */
-static int count_spared(const struct suspects *spared, const struct suspects *suspects,
-                        size_t *out_count)
-{
-    size_t spared_count = 0, drained_count = 0;
-    const char **uuids = sort_uuids(spared->items, spared->count, &spared_count);
-    const char **drained = sort_uuids(suspects->items, suspects->count, &drained_count);
-    for (size_t i = 0; uuids && drained && i < spared_count; i++)
-        *out_count += !drained_count || !bsearch(&uuids[i], drained, drained_count, sizeof *drained,
-                                                 drain_uuid_order);
-    int rc = uuids && drained ? 0 : -ENOMEM;
+    size_t spared_count = 0, drained_count = 0, count = 0;
+    const char **uuids = suspects_sort_uuids(spared->items, spared->count, &spared_count);
+    const char **drained = suspects_sort_uuids(suspects->items, suspects->count, &drained_count);
+    for (size_t i = 0; i < spared_count; i++)
+        count += !bsearch(&uuids[i], drained, drained_count, sizeof *drained, drain_uuid_order);
     free(uuids);
     free(drained);
-    return rc;
+    return count;
 }
 
-/* The line for all suspects of one node: the worst one, and how many more. NULL: out of memory. */
-static char *line_of(const struct suspect *suspects, size_t count)
+/* The line for all suspects of one node: the worst one, and how many more. */
+static char *drain_line_of(const struct suspect *suspects, size_t count)
 {
     char metric[DRAIN_METRIC_CHARS + 1];
     struct drain_reason reason = drain_reason_of(&suspects[0], metric);
     struct strbuf text = {0};
-    char *line = NULL;
-    if (count_more_gpus(suspects, count, &reason.more_gpus))
-        return NULL;
+    size_t different = 0;
+    free(suspects_sort_uuids(suspects, count, &different));
+    reason.more_gpus = different - (different && suspects[0].uuid);
     drain_reason_put(&text, &reason);
-    if (!text.failed)
-        line = str_format("scontrol update NodeName=%s State=DRAIN Reason=\"%s\"", suspects[0].node,
-                          text.data);
+    char *line = str_format("scontrol update NodeName=%s State=DRAIN Reason=\"%s\"",
+                            suspects[0].node, text.data);
     strbuf_fini(&text);
     return line;
 }
 
-/* suspects must be sorted. 0 or -ENOMEM. */
-static int fill_lines(struct drain_lines *lines, const struct suspects *suspects,
+void drain_lines_init(struct drain_lines *lines, const struct inventory *inventory,
                       struct strbuf *out_refused)
 {
-    lines->items = mem_array(suspects->count, sizeof *lines->items);
-    if (!lines->items)
-        return -ENOMEM;
-    for (size_t from = 0, to = 0; from < suspects->count; from = to) {
-        const char *node = suspects->items[from].node;
-        while (to < suspects->count && strcmp(suspects->items[to].node, node) == 0)
+    struct suspects suspects = {0}, spared = {0};
+    drain_collect(inventory, &suspects, &spared);
+    if (suspects.count)
+        qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
+    *lines = (struct drain_lines){.items = mem_array(suspects.count, sizeof *lines->items),
+                                  .spared = count_spared(&spared, &suspects)};
+    for (size_t from = 0, to = 0; from < suspects.count; from = to) {
+        const char *node = suspects.items[from].node;
+        while (to < suspects.count && strcmp(suspects.items[to].node, node) == 0)
             to++;
         if (!drain_is_node_name(node)) {
             text_put_clean(out_refused, node, REPORT_WIDTH);
             strbuf_puts(out_refused, "\n");
             continue;
         }
-        char *text = line_of(&suspects->items[from], to - from);
-        if (!text)
-            return -ENOMEM;
-        lines->items[lines->count++] = (struct drain_line){node, text};
+        lines->items[lines->count++] =
+            (struct drain_line){node, drain_line_of(&suspects.items[from], to - from)};
     }
-    return out_refused->failed ? -ENOMEM : 0;
-}
-
-int drain_lines_init(struct drain_lines *lines, const struct inventory *inventory,
-                     struct strbuf *out_refused, struct err *err)
-{
-    struct suspects suspects = {0}, spared = {0};
-    *lines = (struct drain_lines){0};
-    if (drain_collect(inventory, &suspects, &spared) ||
-        count_spared(&spared, &suspects, &lines->spared))
-        goto no_memory;
-    if (suspects.count)
-        qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
-    if (fill_lines(lines, &suspects, out_refused))
-        goto no_memory;
     free(suspects.items);
     free(spared.items);
-    return 0;
-no_memory:
-    free(suspects.items);
-    free(spared.items);
-    drain_lines_fini(lines);
-    return err_no_memory(err);
 }
 
 void drain_lines_fini(struct drain_lines *lines)
@@ -435,7 +382,7 @@ void drain_lines_fini(struct drain_lines *lines)
     *lines = (struct drain_lines){0};
 }
 
-static int line_order(const void *a, const void *b)
+static int drain_line_order(const void *a, const void *b)
 {
     const struct drain_line *left = a, *right = b;
     return strcmp(left->node, right->node);
@@ -447,7 +394,7 @@ const char *drain_lines_find(const struct drain_lines *lines, const char *node)
     if (!node || !lines->count)
         return NULL;
     const struct drain_line *found =
-        bsearch(&wanted, lines->items, lines->count, sizeof *lines->items, line_order);
+        bsearch(&wanted, lines->items, lines->count, sizeof *lines->items, drain_line_order);
     return found ? found->text : NULL;
 }
 
@@ -456,49 +403,43 @@ char *drain_line_of_gpu(const struct inventory_outlier *outlier)
     const struct suspect suspect = suspect_of(outlier);
     const bool drained =
         outlier->node && drain_is_bad(outlier->kind) && !has_small_losses_only(outlier);
-    return drained && drain_is_node_name(outlier->node) ? line_of(&suspect, 1) : NULL;
+    return drained && drain_is_node_name(outlier->node) ? drain_line_of(&suspect, 1) : NULL;
 }
 
 char *drain_line_of_place(const struct inventory_node *place)
 {
     struct suspects suspects = {0};
-    char *line = NULL;
     if (!place->node || !place->accused || !drain_is_bad(place->kind) || is_small_place(place) ||
         !drain_is_node_name(place->node))
         return NULL;
-    if (!drain_add_place(NULL, place, NULL, &suspects)) {
-        qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
-        line = line_of(suspects.items, suspects.count);
-    }
+    suspects_add_place(NULL, place, NULL, &suspects);
+    qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
+    char *line = drain_line_of(suspects.items, suspects.count);
     free(suspects.items);
     return line;
 }
 
-int report_drain(const struct inventory *inventory, struct strbuf *out_lines,
-                 struct strbuf *out_refused, size_t *out_spared, struct err *err)
+size_t report_drain(const struct inventory *inventory, struct strbuf *out_lines,
+                    struct strbuf *out_refused)
 {
     struct drain_lines lines;
-    int rc = drain_lines_init(&lines, inventory, out_refused, err);
-    if (rc)
-        return rc;
+    drain_lines_init(&lines, inventory, out_refused);
     for (size_t i = 0; i < lines.count; i++)
         strbuf_printf(out_lines, "%s\n", lines.items[i].text);
-    *out_spared = lines.spared;
+    size_t spared = lines.spared;
     drain_lines_fini(&lines);
-    return out_lines->failed ? err_no_memory(err) : 0;
+    return spared;
 }
 
-int report_exclude(const struct inventory *inventory, struct strbuf *out_list,
-                   struct strbuf *out_refused, size_t *out_spared, struct err *err)
+size_t report_exclude(const struct inventory *inventory, struct strbuf *out_list,
+                      struct strbuf *out_refused)
 {
     struct drain_lines lines;
-    int rc = drain_lines_init(&lines, inventory, out_refused, err);
-    if (rc)
-        return rc;
+    drain_lines_init(&lines, inventory, out_refused);
     for (size_t i = 0; i < lines.count; i++)
         strbuf_printf(out_list, "%s%s", i ? "," : "", lines.items[i].node);
     strbuf_puts(out_list, lines.count ? "\n" : "");
-    *out_spared = lines.spared;
+    size_t spared = lines.spared;
     drain_lines_fini(&lines);
-    return out_list->failed ? err_no_memory(err) : 0;
+    return spared;
 }

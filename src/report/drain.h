@@ -30,17 +30,16 @@ struct drain_lines {
 };
 
 /* One line per bad node, released with drain_lines_fini. A node whose name is not valid in Slurm is
- * left out and added to out_refused, one per line. 0 or -ENOMEM. */
-int drain_lines_init(struct drain_lines *lines, const struct inventory *inventory,
-                     struct strbuf *out_refused, struct err *err);
+ * left out and added to out_refused, one per line. */
+void drain_lines_init(struct drain_lines *lines, const struct inventory *inventory,
+                      struct strbuf *out_refused);
 void drain_lines_fini(struct drain_lines *lines);
 
 /* The line of the node; NULL if it has none or node is NULL. */
 const char *drain_lines_find(const struct drain_lines *lines, const char *node);
 
 /* The line for one GPU, with its own worst finding; for one place that is a node. Freed with
- * free(); NULL: it is not to be drained, or the name of the node is not valid in Slurm, or out of
- * memory. */
+ * free(); NULL: it is not to be drained, or the name of the node is not valid in Slurm. */
 char *drain_line_of_gpu(const struct inventory_outlier *outlier);
 char *drain_line_of_place(const struct inventory_node *place);
 
@@ -48,14 +47,14 @@ char *drain_line_of_place(const struct inventory_node *place);
  */
 bool drain_is_node_name(const char *name);
 
-/* All lines as one text. out_spared: as in struct drain_lines. */
-int report_drain(const struct inventory *inventory, struct strbuf *out_lines,
-                 struct strbuf *out_refused, size_t *out_spared, struct err *err);
+/* All lines as one text. Returns `spared` of struct drain_lines. */
+size_t report_drain(const struct inventory *inventory, struct strbuf *out_lines,
+                    struct strbuf *out_refused);
 
 /* The same nodes as a list for --exclude of srun and sbatch: "gpu003,gpu017", and a line break.
  * Nothing if no node is bad. */
-int report_exclude(const struct inventory *inventory, struct strbuf *out_list,
-                   struct strbuf *out_refused, size_t *out_spared, struct err *err);
+size_t report_exclude(const struct inventory *inventory, struct strbuf *out_list,
+                      struct strbuf *out_refused);
 
 /* The reason why a node is drained, in a form that programs can split and people can read: the
  * worst finding of the node. Strings are not owned. */

@@ -21,7 +21,6 @@ void report_end_line(struct strbuf *out, const struct report_style *style, struc
 {
     text_put_wrapped(out, line->data ? line->data : "", first, indent,
                      style ? style->width : REPORT_WIDTH);
-    out->failed |= line->failed;
     strbuf_fini(line);
 }
 

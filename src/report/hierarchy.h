@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 
-enum { HIERARCHY_LINES_MAX = 6, HIERARCHY_BLOCKS_MAX = 5 };
+enum { HIERARCHY_LINES_MAX = 8, HIERARCHY_BLOCKS_MAX = 5 };
 
 /* Lines are short text without control characters; figures without a value say why. */
 struct hierarchy_memory {
@@ -31,8 +31,8 @@ struct hierarchy {
     unsigned l2_parts; /* 1 if unknown */
 };
 
-/* 0 or -ENOMEM; released with hierarchy_fini in either case. */
-int hierarchy_init(struct hierarchy *hierarchy, const struct inventory_model *model);
+/* Released with hierarchy_fini. */
+void hierarchy_init(struct hierarchy *hierarchy, const struct inventory_model *model);
 void hierarchy_fini(struct hierarchy *hierarchy);
 
 #endif

@@ -11,23 +11,8 @@
 
 enum { WORDS = 3, LINE_BYTES = 4096 };
 
-static int add_place(struct racks *racks, char *const words[WORDS], struct err *err)
-{
-    struct rack_place *grown =
-        mem_grow(racks->items, &racks->capacity, racks->count + 1, sizeof *grown);
-    if (!grown)
-        return err_no_memory(err);
-    racks->items = grown;
-    struct rack_place *place = &grown[racks->count];
-    *place = (struct rack_place){0};
-    racks->count++;
-    if (str_copy_to(&place->node, words[0]) || str_copy_to(&place->rack, words[1]) ||
-        (words[2] && str_copy_to(&place->leaf, words[2])))
-        return err_no_memory(err);
-    return 0;
-}
-
-static int add_line(struct racks *racks, char *line, const char *path, int number, struct err *err)
+static int racks_add_line(struct racks *racks, char *line, const char *path, int number,
+                          struct err *err)
 {
     char *words[WORDS] = {0}, *rest = NULL;
     size_t count = 0;
@@ -44,21 +29,26 @@ static int add_line(struct racks *racks, char *line, const char *path, int numbe
     if (count < 2 || count > WORDS)
         return err_set_at(err, -EINVAL, path, number, 1,
                           "expected NODE RACK, or NODE RACK SWITCH; there are %zu words", count);
-    return add_place(racks, words, err);
+    racks->items = mem_grow(racks->items, &racks->capacity, racks->count + 1, sizeof *racks->items);
+    racks->items[racks->count++] =
+        (struct rack_place){.node = str_copy(words[0]),
+                            .rack = str_copy(words[1]),
+                            .leaf = words[2] ? str_copy(words[2]) : NULL};
+    return 0;
 }
 
-static int by_node(const void *a, const void *b)
+static int racks_by_node(const void *a, const void *b)
 {
     return strcmp(((const struct rack_place *)a)->node, ((const struct rack_place *)b)->node);
 }
 
 /* Sorts; a node that is there twice is an error. */
-static int settle(struct racks *racks, const char *path, struct err *err)
+static int racks_settle(struct racks *racks, const char *path, struct err *err)
 {
     if (racks->count)
-        qsort(racks->items, racks->count, sizeof *racks->items, by_node);
+        qsort(racks->items, racks->count, sizeof *racks->items, racks_by_node);
     for (size_t i = 1; i < racks->count; i++)
-        if (by_node(&racks->items[i - 1], &racks->items[i]) == 0)
+        if (racks_by_node(&racks->items[i - 1], &racks->items[i]) == 0)
             return err_set(err, -EINVAL, "%s: node %.80s is there twice", path,
                            racks->items[i].node);
     return 0;
@@ -73,11 +63,11 @@ int racks_read_file(const char *path, struct racks *out_racks, struct err *err)
     if (!file)
         return err_set(err, -errno, "%s: cannot open: %s", path, strerror(errno));
     while (!rc && fgets(line, sizeof line, file))
-        rc = add_line(&racks, line, path, ++number, err);
+        rc = racks_add_line(&racks, line, path, ++number, err);
     if (!rc && ferror(file))
         rc = err_set(err, -EIO, "%s: cannot read", path);
     if (!rc)
-        rc = settle(&racks, path, err);
+        rc = racks_settle(&racks, path, err);
     fclose(file);
     if (rc)
         racks_fini(&racks);
@@ -101,6 +91,6 @@ const struct rack_place *racks_find(const struct racks *racks, const char *node)
 {
     const struct rack_place wanted = {.node = (char *)node};
     return racks && racks->count && node
-               ? bsearch(&wanted, racks->items, racks->count, sizeof *racks->items, by_node)
+               ? bsearch(&wanted, racks->items, racks->count, sizeof *racks->items, racks_by_node)
                : NULL;
 }

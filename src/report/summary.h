@@ -9,7 +9,7 @@
 
 /* Appends counts, models with their memories, outliers, and what could not be measured. As wide as
  * the style says (NULL: REPORT_WIDTH columns, no colour); long lists are shortened; no control
- * characters except line breaks and colours. Errors only set out_text->failed. */
+ * characters except line breaks and colours. */
 void report_summary(const struct inventory *inventory, const struct report_style *style,
                     struct strbuf *out_text);
 

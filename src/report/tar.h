@@ -9,11 +9,11 @@
 #include "base/str.h"
 
 /* Appends a file that everybody may read and root owns. name: at most 100 bytes; time_s: since
- * 1970. -ENAMETOOLONG, -EFBIG (8 GiB or more) or -ENOMEM. */
+ * 1970. -ENAMETOOLONG or -EFBIG (8 GiB or more). */
 int tar_add(struct strbuf *archive, const char *name, int64_t time_s, const char *data,
             size_t length, struct err *err);
 
-/* Appends the end mark. To be called once, after the last file. Errors only set archive->failed. */
+/* Appends the end mark. To be called once, after the last file. */
 void tar_end(struct strbuf *archive);
 
 #endif

@@ -5,17 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "markup/text.h"
 #include "report/hierarchy.h"
 
-enum { PANEL_LINES_MAX = 200 };
-
 /* Every line is `width` columns wide. Zero-initialised is empty. */
 struct panel {
-    char *lines[PANEL_LINES_MAX];
-    size_t count;
+    char **lines;
+    size_t count, capacity;
     unsigned width;
-    bool failed; /* out of memory, or too many lines */
 };
 
 static const unsigned gap = 1;
@@ -23,11 +21,7 @@ static const unsigned gap = 1;
 /* Takes ownership of the text. */
 static void panel_add(struct panel *panel, struct strbuf *line)
 {
-    if (line->failed || panel->count == PANEL_LINES_MAX) {
-        strbuf_fini(line);
-        panel->failed = true;
-        return;
-    }
+    panel->lines = mem_grow(panel->lines, &panel->capacity, panel->count + 1, sizeof *panel->lines);
     panel->lines[panel->count++] = line->data;
 }
 
@@ -41,6 +35,7 @@ static void panel_fini(struct panel *panel)
 {
     for (size_t i = 0; i < panel->count; i++)
         free(panel->lines[i]);
+    free(panel->lines);
     memset(panel, 0, sizeof *panel);
 }
 
@@ -61,7 +56,7 @@ static struct panel panel_text(char *const *texts, size_t count, unsigned width_
     return panel;
 }
 
-static void add_edge(struct panel *frame, const char *title, const char *const parts[3])
+static void panel_add_edge(struct panel *frame, const char *title, const char *const parts[3])
 {
     struct strbuf line = {0};
     unsigned room = frame->width - 2, used = 0;
@@ -87,23 +82,23 @@ static struct panel panel_frame(const char *title, struct panel *content, unsign
     static const char *const tops[2][3] = {{"+", "-", "+"}, {"\u250c", "\u2500", "\u2510"}};
     static const char *const bottoms[2][3] = {{"+", "-", "+"}, {"\u2514", "\u2500", "\u2518"}};
     const char *side = boxes ? "\u2502" : "|";
-    struct panel frame = {.width = content->width + 4, .failed = content->failed};
+    struct panel frame = {.width = content->width + 4};
     if (frame.width < width_min)
         frame.width = width_min;
-    add_edge(&frame, title, tops[boxes]);
+    panel_add_edge(&frame, title, tops[boxes]);
     for (size_t i = 0; i < content->count; i++) {
         struct strbuf line = {0};
         strbuf_printf(&line, "%s %s%*s %s", side, content->lines[i],
                       (int)(frame.width - 4 - content->width), "", side);
         panel_add(&frame, &line);
     }
-    add_edge(&frame, "", bottoms[boxes]);
+    panel_add_edge(&frame, "", bottoms[boxes]);
     panel_fini(content);
     return frame;
 }
 
 /* Items first .. last - 1 side by side, padded to the width of the flow. */
-static void add_row(struct panel *flow, const struct panel *items, size_t first, size_t last)
+static void panel_add_row(struct panel *flow, const struct panel *items, size_t first, size_t last)
 {
     size_t height = 0;
     for (size_t i = first; i < last; i++)
@@ -124,8 +119,8 @@ static void add_row(struct panel *flow, const struct panel *items, size_t first,
 }
 
 /* The end of the row that begins at item `first`, and its width. */
-static size_t row_end(const struct panel *items, size_t first, size_t count, unsigned width_max,
-                      unsigned *out_width)
+static size_t panel_row_end(const struct panel *items, size_t first, size_t count,
+                            unsigned width_max, unsigned *out_width)
 {
     size_t last = first + 1;
     *out_width = items[first].width;
@@ -139,18 +134,17 @@ static struct panel panel_flow(struct panel *items, size_t count, unsigned width
 {
     struct panel flow = {0};
     unsigned width;
-    for (size_t first = 0; first < count; first = row_end(items, first, count, width_max, &width)) {
-        row_end(items, first, count, width_max, &width);
+    for (size_t first = 0; first < count;
+         first = panel_row_end(items, first, count, width_max, &width)) {
+        panel_row_end(items, first, count, width_max, &width);
         flow.width = width > flow.width ? width : flow.width;
     }
     for (size_t first = 0, last; first < count; first = last) {
-        last = row_end(items, first, count, width_max, &width);
-        add_row(&flow, items, first, last);
+        last = panel_row_end(items, first, count, width_max, &width);
+        panel_add_row(&flow, items, first, last);
     }
-    for (size_t i = 0; i < count; i++) {
-        flow.failed |= items[i].failed;
+    for (size_t i = 0; i < count; i++)
         panel_fini(&items[i]);
-    }
     return flow;
 }
 
@@ -163,7 +157,6 @@ static void panel_print(const struct panel *panel, struct strbuf *out_text)
         strbuf_append(out_text, panel->lines[i], length);
         strbuf_puts(out_text, "\n");
     }
-    out_text->failed |= panel->failed;
 }
 
 enum { FRAME_COLUMNS = 4, NAME_COLUMNS = 40 };
@@ -198,7 +191,6 @@ static struct panel topology_draw_sm(const struct hierarchy *h, const struct rep
     struct panel items[HIERARCHY_BLOCKS_MAX + 1];
     unsigned inner = style->width - FRAME_COLUMNS;
     size_t count = 0;
-    bool failed = false;
     for (size_t i = 0; i < h->block_count; i++)
         items[count++] = topology_draw_block(&h->blocks[i], style, inner);
     if (h->constant_l15.line_count) {
@@ -206,13 +198,10 @@ static struct panel topology_draw_sm(const struct hierarchy *h, const struct rep
         strbuf_puts(&title, "constant L1.5");
         if (h->l15_sms > 1)
             strbuf_printf(&title, ", for %.0f SMs", h->l15_sms);
-        items[count++] =
-            topology_draw_memory(&h->constant_l15, title.data ? title.data : "", 0, style, inner);
-        failed = title.failed;
+        items[count++] = topology_draw_memory(&h->constant_l15, title.data, 0, style, inner);
         strbuf_fini(&title);
     }
     struct panel flow = panel_flow(items, count, inner);
-    flow.failed |= failed;
     return panel_frame(h->sm_title, &flow, style->width, style->boxes);
 }
 
@@ -226,8 +215,7 @@ static void topology_draw_whole(const struct hierarchy *h, const struct report_s
     const struct {
         const struct hierarchy_memory *memory;
         const char *title;
-    } rows[] = {
-        {&h->l2, l2.data ? l2.data : ""}, {&h->main, "main memory"}, {&h->host, "host link"}};
+    } rows[] = {{&h->l2, l2.data}, {&h->main, "main memory"}, {&h->host, "host link"}};
     struct panel sm = topology_draw_sm(h, style);
     panel_print(&sm, out);
     panel_fini(&sm);
@@ -239,7 +227,6 @@ static void topology_draw_whole(const struct hierarchy *h, const struct report_s
         panel_print(&row, out);
         panel_fini(&row);
     }
-    out->failed |= l2.failed;
     strbuf_fini(&l2);
 }
 
@@ -251,9 +238,7 @@ void report_topology(const struct inventory_model *model, const struct report_st
     text_put_clean(out_text, model->name ? model->name : model->id, NAME_COLUMNS);
     report_end_paint(out_text, style);
     strbuf_printf(out_text, ": %u measured\n", model->count);
-    if (hierarchy_init(&hierarchy, model))
-        out_text->failed = true;
-    else
-        topology_draw_whole(&hierarchy, style, out_text);
+    hierarchy_init(&hierarchy, model);
+    topology_draw_whole(&hierarchy, style, out_text);
     hierarchy_fini(&hierarchy);
 }

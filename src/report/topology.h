@@ -5,8 +5,7 @@
 #include "inventory/inventory.h"
 #include "report/style.h"
 
-/* Appends nested boxes, from the SM down to the host link, no wider than the style says. Errors
- * only set out_text->failed. */
+/* Appends nested boxes, from the SM down to the host link, no wider than the style says. */
 void report_topology(const struct inventory_model *model, const struct report_style *style,
                      struct strbuf *out_text);
 

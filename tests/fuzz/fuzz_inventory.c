@@ -81,10 +81,10 @@ static void report_history(const struct inventory *inventory, struct strbuf *tex
 
 static void report_rma(const struct inventory *inventory, struct strbuf *text)
 {
-    struct err err = {0};
     struct rma rma;
-    if (!inventory->gpu_count || rma_init(&rma, inventory, &inventory->gpus[0], &err))
+    if (!inventory->gpu_count)
         return;
+    rma_init(&rma, inventory, &inventory->gpus[0]);
     rma_put_readme(&rma, text);
     rma_put_json(&rma, text);
     rma_fini(&rma);
@@ -107,9 +107,8 @@ static void report_for_people(const struct inventory *inventory, struct strbuf *
 static void report_for_programs(const struct inventory *inventory, struct strbuf *text)
 {
     const struct nagios_limits limits = {.max_age_s = 1};
-    enum nagios_state state;
     struct err err = {0};
-    report_nagios(inventory, &limits, text, &state, &err);
+    report_nagios(inventory, &limits, text);
     report_json(inventory, text, &err);
     report_prometheus(inventory, false, text);
     report_prometheus(inventory, true, text);
@@ -124,9 +123,8 @@ static void share_without_names(struct inventory *inventory)
                                             {.metric = (char *)"main.latency"}};
     const struct judge_config config = {.metrics = metrics, .metric_count = 2};
     struct world world = {0};
-    struct err err = {0};
-    if (report_share(inventory, 1, &config, &world, &err) ||
-        anonymous_inventories((struct inventory *const[]){inventory}, 1, NULL))
+    report_share(inventory, 1, &config, &world);
+    if (anonymous_inventories((struct inventory *const[]){inventory}, 1, NULL))
         abort();
     world_fini(&world);
     print_again(inventory);
@@ -151,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (inventory_read_text((const char *)data, size, "fuzz", &inventory, &err))
         return 0;
     report_validate(&inventory, &err);
-    report_drain(&inventory, &text, &refused, &(size_t){0}, &err);
+    report_drain(&inventory, &text, &refused);
     undrain(&inventory, &text, &refused);
     /* One form per input: they cost more than reading. */
     switch (size % 5) {

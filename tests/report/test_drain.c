@@ -48,8 +48,7 @@ static void which_nodes(void **state)
                                         .node_findings = nodes,
                                         .node_finding_count = COUNT_OF(nodes)};
     struct strbuf lines = {0}, refused = {0};
-    struct err err = {0};
-    assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
+    spared = report_drain(&inventory, &lines, &refused);
     assert_string_equal(
         lines.data,
         "scontrol update NodeName=n2 State=DRAIN Reason=\"gpumemtopo:failing:GPU-2:ECC errors, "
@@ -57,11 +56,11 @@ static void which_nodes(void **state)
         "scontrol update NodeName=n4 State=DRAIN Reason=\"gpumemtopo:degraded:-:all slow:-:-\"\n");
     assert_int_equal(refused.length, 0);
     strbuf_fini(&lines);
-    assert_int_equal(report_exclude(&inventory, &lines, &refused, &spared, &err), 0);
+    spared = report_exclude(&inventory, &lines, &refused);
     assert_string_equal(lines.data, "n2,n4\n");
     strbuf_fini(&lines);
     const struct inventory healthy = {0};
-    assert_int_equal(report_exclude(&healthy, &lines, &refused, &spared, &err), 0);
+    spared = report_exclude(&healthy, &lines, &refused);
     assert_int_equal(lines.length, 0);
     strbuf_fini(&lines);
 }
@@ -96,8 +95,7 @@ static void whole_model(void **state)
                                         .node_findings = places,
                                         .node_finding_count = COUNT_OF(places)};
     struct strbuf lines = {0}, refused = {0};
-    struct err err = {0};
-    assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
+    spared = report_drain(&inventory, &lines, &refused);
     assert_string_equal(lines.data,
                         "scontrol update NodeName=n1 State=DRAIN "
                         "Reason=\"gpumemtopo:degraded:a:heat:main.latency:+40.0%:+1 GPU\"\n"
@@ -120,8 +118,7 @@ static void hostile_names(void **state)
         struct inventory_outlier outlier = {.node = (char *)names[i], .kind = KIND_FAILING};
         const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
         struct strbuf lines = {0}, refused = {0};
-        struct err err = {0};
-        assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
+        spared = report_drain(&inventory, &lines, &refused);
         assert_int_equal(lines.length, 0);
         assert_int_not_equal(refused.length, 0);
         assert_null(memchr(refused.data, '\033', refused.length));
@@ -132,8 +129,7 @@ static void hostile_names(void **state)
         .node = (char *)"n1", .kind = KIND_FAILING, .findings = &odd, .finding_count = 1};
     const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
     struct strbuf lines = {0}, refused = {0};
-    struct err err = {0};
-    assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
+    spared = report_drain(&inventory, &lines, &refused);
     assert_string_equal(lines.data,
                         "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo:"
                         "failing:-:x_; reboot; _(id) _id_ _ _ ___31m_script_:x-yz:-\"\n");
@@ -153,8 +149,7 @@ static void line_of_a_node(void **state)
     const struct inventory inventory = {.outliers = outliers, .outlier_count = 2};
     struct drain_lines lines;
     struct strbuf refused = {0};
-    struct err err = {0};
-    assert_int_equal(drain_lines_init(&lines, &inventory, &refused, &err), 0);
+    drain_lines_init(&lines, &inventory, &refused);
     assert_int_equal(lines.count, 2);
     assert_string_equal(
         drain_lines_find(&lines, "n2"),
@@ -192,8 +187,7 @@ static void worst_first(void **state)
         const struct inventory inventory = {.outliers = outliers + 1 - alone,
                                             .outlier_count = 1 + alone};
         struct strbuf lines = {0}, refused = {0};
-        struct err err = {0};
-        assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
+        spared = report_drain(&inventory, &lines, &refused);
         assert_non_null(strstr(lines.data, "Reason=\"gpumemtopo:degraded:GPU-2:memory clock"));
         assert_non_null(strstr(lines.data, expected[alone]));
         strbuf_fini(&lines);
@@ -241,13 +235,12 @@ static void small_losses(void **state)
                                             .finding_count = cases[i].count};
         const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
         struct strbuf lines = {0}, list = {0}, refused = {0};
-        struct err err = {0};
         char *own = drain_line_of_gpu(&outlier);
-        assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
+        spared = report_drain(&inventory, &lines, &refused);
         if ((lines.length > 0) != cases[i].drained || (own != NULL) != cases[i].drained)
             fail_msg("case %zu: %s", i, lines.length ? "drained" : "not drained");
         assert_int_equal(spared, !cases[i].drained);
-        assert_int_equal(report_exclude(&inventory, &list, &refused, &spared, &err), 0);
+        spared = report_exclude(&inventory, &list, &refused);
         assert_int_equal(list.length > 0, cases[i].drained);
         assert_int_equal(spared, !cases[i].drained);
         free(own);
@@ -283,9 +276,8 @@ static void small_places(void **state)
                                                 .node_findings = &place,
                                                 .node_finding_count = 1};
             struct strbuf lines = {0}, refused = {0};
-            struct err err = {0};
             char *own = drain_line_of_place(&place);
-            assert_int_equal(report_drain(&inventory, &lines, &refused, &spared, &err), 0);
+            spared = report_drain(&inventory, &lines, &refused);
             assert_int_equal(lines.length > 0, large || outliers);
             assert_int_equal(own != NULL, large);
             assert_int_equal(spared, large ? 0 : 2 - outliers);

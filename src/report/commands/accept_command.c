@@ -58,7 +58,6 @@ static int write_reports(const struct command_options *options, const struct acc
     accept_put_text(accept, &source, &text);
     if (options->html)
         accept_put_page(accept, &source, &page);
-    text.failed |= page.failed; /* both or none */
     int code = command_write(&text, options->output);
     if (!code && options->html)
         code = command_write(&page, options->html);

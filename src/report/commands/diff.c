@@ -35,18 +35,16 @@ static int diff_by_uuid(const void *left, const void *right)
     return str_order((*a)->uuid, (*b)->uuid);
 }
 
-static int side_init(struct side *side, const struct inventory *inventory)
+static void side_init(struct side *side, const struct inventory *inventory)
 {
     const size_t count = inventory->outlier_count;
     *side = (struct side){.inventory = inventory};
     side->outliers = mem_array(count, sizeof *side->outliers);
-    if (!side->outliers || inventory_lookup_create(inventory, &side->lookup))
-        return -1;
+    inventory_lookup_create(inventory, &side->lookup);
     for (size_t i = 0; i < count; i++)
         side->outliers[i] = &inventory->outliers[i];
     if (count)
         qsort(side->outliers, count, sizeof *side->outliers, diff_by_uuid);
-    return 0;
 }
 
 static void side_fini(struct side *side)
@@ -56,7 +54,7 @@ static void side_fini(struct side *side)
 }
 
 /* The GPU's entry in `outliers`. NULL if its finding is listed for its place. */
-static const struct inventory_outlier *outlier_of(const struct side *side, const char *uuid)
+static const struct inventory_outlier *diff_outlier_of(const struct side *side, const char *uuid)
 {
     const struct inventory_outlier wanted = {.uuid = (char *)uuid}, *key = &wanted;
     const struct inventory_outlier **found =
@@ -77,7 +75,7 @@ static bool is_outlier(const struct inventory_gpu *gpu)
     return gpu && gpu->status == GPU_OUTLIER;
 }
 
-static void begin_line(struct strbuf *line, const struct inventory_gpu *gpu)
+static void diff_begin_line(struct strbuf *line, const struct inventory_gpu *gpu)
 {
     text_put_clean(line, gpu->node, NAME_CHARS);
     strbuf_puts(line, " ");
@@ -88,9 +86,9 @@ static void begin_line(struct strbuf *line, const struct inventory_gpu *gpu)
 }
 
 /* "degraded: memory clock ..." */
-static void put_verdict(struct strbuf *line, const struct side *side, const char *uuid)
+static void diff_put_verdict(struct strbuf *line, const struct side *side, const char *uuid)
 {
-    const struct inventory_outlier *outlier = outlier_of(side, uuid);
+    const struct inventory_outlier *outlier = diff_outlier_of(side, uuid);
     strbuf_puts(line, outlier ? inventory_kind_name(outlier->kind) : "outlier with its place");
     if (!outlier || !outlier->finding_count)
         return;
@@ -109,7 +107,7 @@ static const char *diff_reason_of(const struct inventory *inventory, const char 
 }
 
 /* Appends the title before the first entry; false beyond the last one that is shown. */
-static bool begin_entry(struct strbuf *out, size_t number, const char *title)
+static bool diff_begin_entry(struct strbuf *out, size_t number, const char *title)
 {
     if (number >= ENTRIES_MAX)
         return false;
@@ -118,7 +116,7 @@ static bool begin_entry(struct strbuf *out, size_t number, const char *title)
     return true;
 }
 
-static void end_list(struct strbuf *out, size_t count)
+static void diff_end_list(struct strbuf *out, size_t count)
 {
     if (count > ENTRIES_MAX)
         strbuf_printf(out, "  and %zu more\n", count - ENTRIES_MAX);
@@ -136,19 +134,19 @@ static size_t diff_put_accused(struct strbuf *out, const struct side *before,
         if (!is_outlier(now) || is_outlier(then))
             continue;
         worse += then && diff_was_measured(then);
-        if (!begin_entry(out, count++, "\nOutliers now, but not before:\n"))
+        if (!diff_begin_entry(out, count++, "\nOutliers now, but not before:\n"))
             continue;
-        begin_line(&line, now);
-        put_verdict(&line, after, now->uuid);
+        diff_begin_line(&line, now);
+        diff_put_verdict(&line, after, now->uuid);
         strbuf_printf(&line, " (was %s)", then ? gpu_status_name(then->status) : "not there");
         report_end_line(out, NULL, &line, 2, 4);
     }
-    end_list(out, count);
+    diff_end_list(out, count);
     return worse;
 }
 
-static void put_no_longer_outliers(struct strbuf *out, const struct side *before,
-                                   const struct side *after)
+static void diff_put_no_longer_outliers(struct strbuf *out, const struct side *before,
+                                        const struct side *after)
 {
     size_t count = 0;
     for (size_t i = 0; i < before->inventory->gpu_count; i++) {
@@ -156,17 +154,18 @@ static void put_no_longer_outliers(struct strbuf *out, const struct side *before
         const struct inventory_gpu *now = inventory_find_gpu(after->lookup, then->uuid);
         struct strbuf line = {0};
         if (!is_outlier(then) || !now || now->status != GPU_OK ||
-            !begin_entry(out, count++, "\nOutliers before, but not now:\n"))
+            !diff_begin_entry(out, count++, "\nOutliers before, but not now:\n"))
             continue;
-        begin_line(&line, now);
+        diff_begin_line(&line, now);
         strbuf_puts(&line, "was ");
-        put_verdict(&line, before, then->uuid);
+        diff_put_verdict(&line, before, then->uuid);
         report_end_line(out, NULL, &line, 2, 4);
     }
-    end_list(out, count);
+    diff_end_list(out, count);
 }
 
-static size_t put_missing(struct strbuf *out, const struct side *before, const struct side *after)
+static size_t diff_put_missing(struct strbuf *out, const struct side *before,
+                               const struct side *after)
 {
     size_t count = 0;
     for (size_t i = 0; i < before->inventory->gpu_count; i++) {
@@ -174,22 +173,23 @@ static size_t put_missing(struct strbuf *out, const struct side *before, const s
         const struct inventory_gpu *now = inventory_find_gpu(after->lookup, then->uuid);
         struct strbuf line = {0};
         if (!diff_was_measured(then) || (now && diff_was_measured(now)) ||
-            !begin_entry(out, count++, "\nMeasured before, but not now:\n"))
+            !diff_begin_entry(out, count++, "\nMeasured before, but not now:\n"))
             continue;
         const char *reason = now ? diff_reason_of(after->inventory, then->uuid) : NULL;
-        begin_line(&line, then);
+        diff_begin_line(&line, then);
         strbuf_puts(&line, now ? gpu_status_name(now->status) : "gone");
         strbuf_puts(&line, reason ? ", " : "");
         if (reason)
             text_put_clean(&line, reason, TEXT_CHARS);
         report_end_line(out, NULL, &line, 2, 4);
     }
-    end_list(out, count);
+    diff_end_list(out, count);
     return count;
 }
 
 /* Inventories of two clusters can be compared, but every GPU is then new or gone. */
-static void put_strangers(struct strbuf *out, const struct side *before, const struct side *after)
+static void diff_put_strangers(struct strbuf *out, const struct side *before,
+                               const struct side *after)
 {
     for (size_t i = 0; i < before->inventory->gpu_count; i++)
         if (inventory_find_gpu(after->lookup, before->inventory->gpus[i].uuid))
@@ -198,27 +198,24 @@ static void put_strangers(struct strbuf *out, const struct side *before, const s
         strbuf_puts(out, "\nNo GPU is in both inventories: they may be of different clusters.\n");
 }
 
-static int diff_status_put(struct strbuf *out, const struct inventory *before,
-                           const struct inventory *after, struct diff_counts *out_counts,
-                           struct err *err)
+/* What became of the GPUs: a list for each case, unless it is empty. */
+static struct diff_counts diff_status_put(struct strbuf *out, const struct inventory *before,
+                                          const struct inventory *after)
 {
-    struct side old = {0}, new = {0};
-    int rc = 0;
-    if (side_init(&old, before) || side_init(&new, after)) {
-        rc = err_no_memory(err);
-        goto out;
-    }
-    put_strangers(out, &old, &new);
-    out_counts->worse = diff_put_accused(out, &old, &new);
-    put_no_longer_outliers(out, &old, &new);
-    out_counts->missing = put_missing(out, &old, &new);
-out:
+    struct side old, new;
+    struct diff_counts counts;
+    side_init(&old, before);
+    side_init(&new, after);
+    diff_put_strangers(out, &old, &new);
+    counts.worse = diff_put_accused(out, &old, &new);
+    diff_put_no_longer_outliers(out, &old, &new);
+    counts.missing = diff_put_missing(out, &old, &new);
     side_fini(&old);
     side_fini(&new);
-    return rc;
+    return counts;
 }
 
-static void put_side(struct strbuf *out, const char *name, const struct inventory *inventory)
+static void diff_put_side(struct strbuf *out, const char *name, const struct inventory *inventory)
 {
     strbuf_printf(out, "%s: ", name);
     text_put_clean(out, inventory->generated, 30);
@@ -255,7 +252,8 @@ static bool diff_is_setting(const struct inventory_finding *finding)
 }
 
 /* One change and the GPUs that have it, unless all have it. */
-static void put_setting(struct strbuf *out, const struct change *changes, size_t count, size_t all)
+static void diff_put_setting(struct strbuf *out, const struct change *changes, size_t count,
+                             size_t all)
 {
     struct strbuf line = {0}, names = {0};
     if (count == all && count > 1)
@@ -279,14 +277,12 @@ static void put_setting(struct strbuf *out, const struct change *changes, size_t
 }
 
 /* One entry per change of a setting, since settings usually change on many GPUs at once. */
-static int put_settings(struct strbuf *out, const struct inventory *judged, struct err *err)
+static void diff_put_settings(struct strbuf *out, const struct inventory *judged)
 {
     size_t room = 0, count = 0;
     for (size_t i = 0; i < judged->watch_count; i++)
         room += judged->watch[i].finding_count;
     struct change *changes = mem_array(room, sizeof *changes);
-    if (!changes)
-        return err_no_memory(err);
     for (size_t i = 0; i < judged->watch_count; i++)
         for (size_t f = 0; f < judged->watch[i].finding_count; f++)
             if (diff_is_setting(&judged->watch[i].findings[f]))
@@ -298,10 +294,9 @@ static int put_settings(struct strbuf *out, const struct inventory *judged, stru
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && diff_by_cause(&changes[i], &changes[end]) == 0;)
             end++;
-        put_setting(out, &changes[i], end - i, judged->total_measured);
+        diff_put_setting(out, &changes[i], end - i, judged->total_measured);
     }
     free(changes);
-    return 0;
 }
 
 static bool is_counter(const struct inventory_finding *finding)
@@ -323,10 +318,6 @@ static void diff_put_watched(struct strbuf *out, const struct inventory *judged,
         struct inventory_outlier figures = judged->watch[i];
         struct inventory_finding *kept = mem_array(figures.finding_count, sizeof *kept);
         size_t count = 0;
-        if (!kept) {
-            out->failed = true;
-            return;
-        }
         for (size_t f = 0; f < figures.finding_count; f++)
             if (is_wanted(&figures.findings[f]))
                 kept[count++] = figures.findings[f];
@@ -343,7 +334,7 @@ static void diff_put_watched(struct strbuf *out, const struct inventory *judged,
         strbuf_printf(out, "  and %zu more\n", shown - ENTRIES_MAX);
 }
 
-static void put_lists(struct strbuf *out, const struct inventory *judged)
+static void diff_put_lists(struct strbuf *out, const struct inventory *judged)
 {
     for (size_t i = 0; i < judged->node_finding_count && i < ENTRIES_MAX; i++) {
         strbuf_puts(out, i ? "" : "\nPlaces:\n");
@@ -368,31 +359,23 @@ int report_diff(const struct inventory *before, const struct inventory *after,
     const struct judge_basis basis = {.config = config, .baseline = before, .drift_only = true};
     struct inventory judged = {0};
     struct judge *judge = NULL;
-    struct diff_counts counts = {0};
     int rc = judge_create(&basis, after->gpu_count, &judge, err);
-    if (rc)
-        return rc;
-    rc = judge_add_inventory(judge, after, err);
-    if (rc)
-        goto out;
-    rc = judge_finish(judge, &judged, err);
-    if (rc)
-        goto out;
-    put_side(out_text, "before", before);
-    put_side(out_text, "after", after);
-    size_t head_length = out_text->length;
-    put_lists(out_text, &judged);
-    rc = put_settings(out_text, &judged, err);
-    if (rc)
-        goto out;
-    rc = diff_status_put(out_text, before, after, &counts, err);
-    if (rc)
-        goto out;
-    *out_diff =
-        (struct report_diff){judged.total_outliers > 0 || counts.worse > 0, counts.missing > 0};
-    if (out_text->length == head_length)
-        strbuf_puts(out_text, "no change beyond the scatter\n");
-out:
+    if (!rc)
+        rc = judge_add_inventory(judge, after, err);
+    if (!rc)
+        rc = judge_finish(judge, &judged, err);
+    if (!rc) {
+        diff_put_side(out_text, "before", before);
+        diff_put_side(out_text, "after", after);
+        size_t head_length = out_text->length;
+        diff_put_lists(out_text, &judged);
+        diff_put_settings(out_text, &judged);
+        struct diff_counts counts = diff_status_put(out_text, before, after);
+        *out_diff =
+            (struct report_diff){judged.total_outliers > 0 || counts.worse > 0, counts.missing > 0};
+        if (out_text->length == head_length)
+            strbuf_puts(out_text, "no change beyond the scatter\n");
+    }
     judge_destroy(judge);
     inventory_fini(&judged);
     return rc;
@@ -418,21 +401,15 @@ int command_diff(const struct command_options *options)
     struct err err = {0};
     struct strbuf text = {0};
     int rc = report_basis_load_config(NULL, &basis, &err);
-    if (rc)
-        goto out;
-    rc = inventory_read_file(options->files[0], &before, &err);
-    if (rc)
-        goto out;
-    rc = inventory_read_file(options->files[1], &after, &err);
-    if (rc)
-        goto out;
-    diff_check_order(options, &before, &after);
-    if (command_anonymise(options, (struct inventory *const[]){&before, &after}, 2, NULL)) {
-        rc = err_no_memory(&err);
-        goto out;
+    if (!rc)
+        rc = inventory_read_file(options->files[0], &before, &err);
+    if (!rc)
+        rc = inventory_read_file(options->files[1], &after, &err);
+    if (!rc) {
+        diff_check_order(options, &before, &after);
+        command_anonymise(options, (struct inventory *const[]){&before, &after}, 2, NULL);
+        rc = report_diff(&before, &after, &basis.config, &text, &diff, &err);
     }
-    rc = report_diff(&before, &after, &basis.config, &text, &diff, &err);
-out:
     inventory_fini(&before);
     inventory_fini(&after);
     report_basis_fini(&basis);

@@ -4,14 +4,13 @@
 #include "report/drain.h"
 
 /* A report of bad nodes: drain or exclude. */
-typedef int report_nodes(const struct inventory *inventory, struct strbuf *out_text,
-                         struct strbuf *out_refused, size_t *out_spared, struct err *err);
+typedef size_t report_nodes(const struct inventory *inventory, struct strbuf *out_text,
+                            struct strbuf *out_refused);
 
 static int drain_print(const struct command_options *options, report_nodes *report)
 {
     struct inventory inventory;
     struct strbuf text = {0}, refused = {0};
-    struct err err = {0};
     int code = command_read(options->files[0], &inventory);
     if (code)
         return code;
@@ -22,15 +21,9 @@ static int drain_print(const struct command_options *options, report_nodes *repo
         inventory_fini(&inventory);
         return EXIT_BAD_INPUT;
     }
-    size_t spared = 0;
-    int rc = report(&inventory, &text, &refused, &spared, &err);
+    size_t spared = report(&inventory, &text, &refused);
     inventory_fini(&inventory);
-    if (rc) {
-        log_failure(&err);
-        strbuf_fini(&text);
-        code = EXIT_NO_REPORT;
-    } else
-        code = command_write(&text, NULL);
+    code = command_write(&text, NULL);
     if (refused.length)
         log_warning("left out, because the name of the node is not valid in Slurm: %s",
                     refused.data);

@@ -19,25 +19,19 @@ struct paths {
 };
 
 /* The pseudonyms of the names in all files that can be read. */
-static int history_learn(const struct paths *paths, struct pseudonyms **out_names, struct err *err)
+static struct pseudonyms *history_learn(const struct paths *paths)
 {
     struct pseudonyms *names = NULL;
-    int rc = pseudonyms_create(&names) ? err_no_memory(err) : 0;
-    for (size_t i = 0; i < paths->count && !rc; i++) {
+    pseudonyms_create(&names);
+    for (size_t i = 0; i < paths->count; i++) {
         struct inventory inventory = {0};
-        struct err ignored = {0}; /* add_files tells it */
-        int unread = inventory_read_file(paths->items[i], &inventory, &ignored);
-        if (unread == -ENOMEM || (!unread && anonymous_learn(names, &inventory)))
-            rc = err_no_memory(err);
+        struct err ignored = {0}; /* history_add_files reports it */
+        if (!inventory_read_file(paths->items[i], &inventory, &ignored))
+            anonymous_learn(names, &inventory);
         inventory_fini(&inventory);
     }
-    if (!rc && pseudonyms_seal(names))
-        rc = err_no_memory(err);
-    if (rc)
-        pseudonyms_destroy(names);
-    else
-        *out_names = names;
-    return rc;
+    pseudonyms_seal(names);
+    return names;
 }
 
 /* One inventory at a time is in memory. names NULL: they stay. */
@@ -59,10 +53,9 @@ static int history_add_file(struct history *history, const char *path, struct ps
     strbuf_fini(&text);
     if (rc)
         return rc;
-    if (names && anonymous_apply(names, &inventory))
-        rc = err_no_memory(err);
-    else
-        rc = history_add(history, path, hash, &inventory, err);
+    if (names)
+        anonymous_apply(names, &inventory);
+    rc = history_add(history, path, hash, &inventory, err);
     inventory_fini(&inventory);
 out:
     strbuf_fini(&text);
@@ -77,7 +70,7 @@ static int history_add_files(struct history *history, const struct paths *paths,
     for (size_t i = 0; i < paths->count; i++) {
         *err = (struct err){0};
         int rc = history_add_file(history, paths->items[i], names, err);
-        if (rc == -ENOMEM || (rc && bad + 1 == paths->count))
+        if (rc && bad + 1 == paths->count)
             return rc;
         if (rc)
             log_failure(err);
@@ -126,7 +119,7 @@ static int store_files(struct history_store *store, const struct command_options
         if (!rc)
             continue;
         log_failure(&err);
-        if (readable || rc == -ENOMEM)
+        if (readable)
             code = EXIT_NO_REPORT;
         else if (!code)
             code = EXIT_BAD_INPUT;
@@ -205,7 +198,7 @@ static int history_report(const struct command_options *options, const struct pa
     size_t bad = 0;
     int rc = report_basis_load_config(NULL, &basis, &err);
     if (!rc && options->anonymous)
-        rc = history_learn(paths, &names, &err);
+        names = history_learn(paths);
     if (!rc)
         rc = history_add_files(&history, paths, names, &bad, &err);
     if (!rc)
@@ -219,7 +212,6 @@ static int history_report(const struct command_options *options, const struct pa
     history_fini(&history);
     pseudonyms_destroy(names);
     report_basis_fini(&basis);
-    text.failed |= page.failed; /* both or none */
     int code = command_exit_code(rc);
     if (rc)
         log_failure(&err);

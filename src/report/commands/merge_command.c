@@ -14,8 +14,8 @@
 #include "report/merge/merge.h"
 #include "report/summary.h"
 
-static int add_paths(struct report_merge *merge, const struct command_options *options,
-                     struct err *err)
+static int merge_add_paths(struct report_merge *merge, const struct command_options *options,
+                           struct err *err)
 {
     int rc = 0;
     for (int i = 0; i < options->file_count && !rc; i++) {
@@ -23,15 +23,16 @@ static int add_paths(struct report_merge *merge, const struct command_options *o
         struct stat info;
         if (stat(path, &info))
             rc = err_set_at(err, -errno, path, 0, 0, "cannot open: %s", strerror(errno));
+        else if (S_ISDIR(info.st_mode))
+            rc = report_merge_add_folder(merge, path, NULL, err);
         else
-            rc = S_ISDIR(info.st_mode) ? report_merge_add_folder(merge, path, NULL, err)
-                                       : report_merge_add(merge, path, err);
+            report_merge_add(merge, path);
     }
     return rc;
 }
 
-static int load_basis(const struct command_options *options, struct report_basis *basis,
-                      struct err *err)
+static int merge_load_basis(const struct command_options *options, struct report_basis *basis,
+                            struct err *err)
 {
     int rc = report_basis_load(options->reference, options->baseline, basis, err);
     if (rc)
@@ -42,7 +43,7 @@ static int load_basis(const struct command_options *options, struct report_basis
     return options->config ? report_basis_load_config(options->config, basis, err) : 0;
 }
 
-static void merge_say(void *user, const char *text)
+static void merge_warn(void *user, const char *text)
 {
     (void)user;
     log_warning("%s", text);
@@ -55,93 +56,63 @@ static void merge_say_summary(const struct inventory *inventory, const char *out
         return;
     const struct report_style style = report_style_for(STDERR_FILENO);
     report_summary(inventory, &style, &text);
-    if (text.failed)
-        log_warning("no summary: out of memory");
-    else if (text.data)
-        fputs(text.data, stderr);
+    fputs(text.data, stderr);
     log_info("inventory written to %s", output);
     strbuf_fini(&text);
 }
 
 /* Judges and writes the inventory; *out_code is its exit code. */
-static int merge_finish(struct report_merge *merge, const struct command_options *options,
-                        struct report_basis *basis, char *const *command, size_t command_count,
-                        int *out_code, struct err *err)
+static int merge_write(struct report_merge *merge, const struct command_options *options,
+                       struct report_basis *basis, int *out_code, struct err *err)
 {
-    struct inventory inventory = {0};
+    const size_t words = (size_t)options->word_count;
     const char *output = options->output ? options->output : "-";
+    struct inventory inventory = {0};
+    if (!report_merge_end(merge).files)
+        return err_set(
+            err, -ENODATA,
+            "nothing to merge: no spool file and no inventory was found that can be read");
+    char **command = mem_array(words + 2, sizeof *command); /* as it was given */
+    command[0] = (char *)"gpumemtopo-report";
+    command[1] = (char *)"merge";
+    for (size_t i = 0; i < words; i++)
+        command[i + 2] = options->words[i];
     const struct report_merge_request request = {
         .basis = basis,
         .own_config = options->config != NULL,
         .version = GPUMEMTOPO_VERSION,
         .command = command,
-        .command_count = command_count,
+        .command_count = words + 2,
     };
-    if (!report_merge_end(merge).files)
-        return err_set(
-            err, -ENODATA,
-            "nothing to merge: no spool file and no inventory was found that can be read");
     int rc = report_merge_finish(merge, &request, &inventory, err);
-    if (rc)
-        goto out;
-    if (command_anonymise(options, (struct inventory *const[]){&inventory}, 1,
-                          basis->has_baseline ? &basis->baseline : NULL)) {
-        rc = err_no_memory(err);
-        goto out;
+    free(command);
+    if (!rc) {
+        command_anonymise(options, (struct inventory *const[]){&inventory}, 1,
+                          basis->has_baseline ? &basis->baseline : NULL);
+        rc = inventory_write_file(&inventory, output, err);
     }
-    rc = inventory_write_file(&inventory, output, err);
-    if (rc)
-        goto out;
-    merge_say_summary(&inventory, output);
-    *out_code = inventory.exit_code;
-out:
+    if (!rc) {
+        merge_say_summary(&inventory, output);
+        *out_code = inventory.exit_code;
+    }
     inventory_fini(&inventory);
     return rc;
 }
 
-/* The command line as it was given. */
-static char **full_command(int count, char **arguments)
-{
-    char **command = mem_array((size_t)count + 2, sizeof *command);
-    if (!command)
-        return NULL;
-    command[0] = (char *)"gpumemtopo-report";
-    command[1] = (char *)"merge";
-    for (int i = 0; i < count; i++)
-        command[i + 2] = arguments[i];
-    return command;
-}
-
 int command_merge(const struct command_options *options)
 {
-    struct report_merge *merge = NULL;
+    struct report_merge *merge = report_merge_create(merge_warn, NULL);
     struct report_basis basis = {0};
     struct err err = {0};
-    int code = EXIT_NO_REPORT;
-    char **command = full_command(options->word_count, options->words);
-    int rc = command ? 0 : err_no_memory(&err);
-    if (rc)
-        goto out;
-    rc = load_basis(options, &basis, &err);
-    if (rc) {
-        code = command_exit_code(rc);
-        goto out;
-    }
-    rc = report_merge_create(merge_say, NULL, &merge, &err);
-    if (rc)
-        goto out;
-    rc = add_paths(merge, options, &err);
-    if (rc) {
-        code = command_exit_code(rc);
-        goto out;
-    }
-    rc =
-        merge_finish(merge, options, &basis, command, (size_t)options->word_count + 2, &code, &err);
-out:
+    int rc = merge_load_basis(options, &basis, &err);
+    if (!rc)
+        rc = merge_add_paths(merge, options, &err);
+    int code = rc ? command_exit_code(rc) : EXIT_NO_REPORT;
+    if (!rc)
+        rc = merge_write(merge, options, &basis, &code, &err);
     if (rc)
         log_failure(&err);
     report_merge_destroy(merge);
     report_basis_fini(&basis);
-    free(command);
     return code;
 }

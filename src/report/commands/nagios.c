@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "inventory/anonymous.h"
 #include "markup/text.h"
 #include "report/command.h"
 
@@ -43,14 +42,12 @@ static int accused_order(const void *left, const void *right)
 }
 
 /* A GPU may be in `outliers` and in several entries of `nodes`: it counts once. */
-static int count_kinds(const struct inventory *inventory, size_t *kinds)
+static void count_kinds(const struct inventory *inventory, size_t *kinds)
 {
     size_t room = inventory->outlier_count, count = 0;
     for (size_t i = 0; i < inventory->node_finding_count; i++)
         room += inventory->node_findings[i].gpu_count + 1;
     struct accused *accused = mem_array(room, sizeof *accused);
-    if (!accused)
-        return -ENOMEM;
     for (size_t i = 0; i < inventory->outlier_count; i++)
         accused[count++] =
             (struct accused){inventory->outliers[i].uuid, inventory->outliers[i].kind};
@@ -67,10 +64,9 @@ static int count_kinds(const struct inventory *inventory, size_t *kinds)
         if (!i || !accused[i].uuid || !str_equal(accused[i - 1].uuid, accused[i].uuid))
             kinds[accused[i].kind]++;
     free(accused);
-    return 0;
 }
 
-static int count_all(const struct inventory *inventory, int64_t now_s, struct counts *out)
+static void count_all(const struct inventory *inventory, int64_t now_s, struct counts *out)
 {
     int64_t made_s;
     *out = (struct counts){.unmeasured = inventory->total_unmeasured,
@@ -84,7 +80,7 @@ static int count_all(const struct inventory *inventory, int64_t now_s, struct co
     for (size_t i = 0; i < inventory->node_finding_count; i++)
         out->absent += inventory->node_findings[i].node && !inventory->node_findings[i].accused &&
                        !inventory->node_findings[i].gpu_count;
-    return count_kinds(inventory, out->kinds);
+    count_kinds(inventory, out->kinds);
 }
 
 /* Why nothing can be said; NULL if it can. */
@@ -114,22 +110,22 @@ static enum nagios_state nagios_state_of(const struct inventory *inventory,
     return warn ? NAGIOS_WARNING : NAGIOS_OK;
 }
 
-static void put_part(struct strbuf *out, size_t count, const char *what)
+static void nagios_put_part(struct strbuf *out, size_t count, const char *what)
 {
     if (count)
         strbuf_printf(out, "%zu %s, ", count, what);
 }
 
-static void put_counts(struct strbuf *out, const struct inventory *inventory,
-                       const struct counts *counts)
+static void nagios_put_counts(struct strbuf *out, const struct inventory *inventory,
+                              const struct counts *counts)
 {
     for (int kind = 0; kind < KIND_COUNT; kind++)
-        put_part(out, counts->kinds[kind], inventory_kind_name((enum inventory_kind)kind));
-    put_part(out, counts->unmeasured, "not measured");
-    put_part(out, counts->busy, "busy");
-    put_part(out, counts->lost_ranks, counts->lost_ranks == 1 ? "rank lost" : "ranks lost");
-    put_part(out, counts->absent, "missing");
-    put_part(out, inventory->watch_count, "watched");
+        nagios_put_part(out, counts->kinds[kind], inventory_kind_name((enum inventory_kind)kind));
+    nagios_put_part(out, counts->unmeasured, "not measured");
+    nagios_put_part(out, counts->busy, "busy");
+    nagios_put_part(out, counts->lost_ranks, counts->lost_ranks == 1 ? "rank lost" : "ranks lost");
+    nagios_put_part(out, counts->absent, "missing");
+    nagios_put_part(out, inventory->watch_count, "watched");
     strbuf_printf(out, "%u of %u GPUs measured", inventory->total_measured, inventory->total_gpus);
 }
 
@@ -164,7 +160,7 @@ static void nagios_put_gpu(struct strbuf *out, const char *node, const char *uui
 }
 
 /* The worst GPU or place by name. */
-static void put_worst(struct strbuf *out, const struct inventory *inventory)
+static void nagios_put_worst(struct strbuf *out, const struct inventory *inventory)
 {
     const struct inventory_outlier *outlier = worst_outlier(inventory);
     const struct inventory_node *place = NULL;
@@ -186,8 +182,8 @@ static void put_worst(struct strbuf *out, const struct inventory *inventory)
 }
 
 /* label=value;warn;crit;min, with the limits that state_of has. */
-static void put_data(struct strbuf *out, const struct inventory *inventory,
-                     const struct counts *counts, const struct nagios_limits *limits)
+static void nagios_put_data(struct strbuf *out, const struct inventory *inventory,
+                            const struct counts *counts, const struct nagios_limits *limits)
 {
     strbuf_printf(out, " | gpus=%u;;;0 measured=%u;;;0", inventory->total_gpus,
                   inventory->total_measured);
@@ -202,28 +198,24 @@ static void put_data(struct strbuf *out, const struct inventory *inventory,
     strbuf_puts(out, "\n");
 }
 
-int report_nagios(const struct inventory *inventory, const struct nagios_limits *limits,
-                  struct strbuf *out_line, enum nagios_state *out_state, struct err *err)
+enum nagios_state report_nagios(const struct inventory *inventory,
+                                const struct nagios_limits *limits, struct strbuf *out_line)
 {
     static const char *const names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
     struct counts counts;
-    if (count_all(inventory, limits->now_s, &counts))
-        return err_no_memory(err);
+    count_all(inventory, limits->now_s, &counts);
     const char *unknown = unknown_reason(inventory, &counts, limits);
     enum nagios_state state =
         unknown ? NAGIOS_UNKNOWN : nagios_state_of(inventory, &counts, limits);
     strbuf_printf(out_line, "GPUMEMTOPO %s - ", names[state]);
     if (unknown)
         strbuf_printf(out_line, "%s: ", unknown);
-    put_counts(out_line, inventory, &counts);
-    put_worst(out_line, inventory);
+    nagios_put_counts(out_line, inventory, &counts);
+    nagios_put_worst(out_line, inventory);
     for (size_t i = 0; i < out_line->length; i++) /* '|' begins the performance data */
         out_line->data[i] = out_line->data[i] == '|' ? '/' : out_line->data[i];
-    put_data(out_line, inventory, &counts, limits);
-    if (out_line->failed)
-        return err_no_memory(err);
-    *out_state = state;
-    return 0;
+    nagios_put_data(out_line, inventory, &counts, limits);
+    return state;
 }
 
 /* If nobody says otherwise: a daily survey may be late by a day. */
@@ -242,8 +234,8 @@ int command_nagios_failed(const struct err *err)
     return NAGIOS_UNKNOWN;
 }
 
-static int read_limits(const struct command_options *options, struct nagios_limits *out,
-                       struct err *err)
+static int nagios_read_limits(const struct command_options *options, struct nagios_limits *out,
+                              struct err *err)
 {
     double hours = default_max_age_h;
     if (options->max_age && (str_parse_f64(options->max_age, &hours) || hours < 0))
@@ -255,27 +247,26 @@ static int read_limits(const struct command_options *options, struct nagios_limi
     return 0;
 }
 
+/* Also where memory ends the answer is UNKNOWN. */
+static void nagios_exhausted(size_t bytes)
+{
+    (void)bytes;
+    const struct err err = {.text = "out of memory"};
+    _exit(command_nagios_failed(&err));
+}
+
 int command_nagios(const struct command_options *options)
 {
-    struct inventory inventory;
+    struct inventory inventory, *const given[] = {&inventory};
     struct nagios_limits limits;
     struct strbuf line = {0};
     struct err err = {0};
-    enum nagios_state state = NAGIOS_UNKNOWN;
-    if (read_limits(options, &limits, &err) ||
+    mem_on_exhausted(nagios_exhausted);
+    if (nagios_read_limits(options, &limits, &err) ||
         inventory_read_file(options->files[0], &inventory, &err))
         return command_nagios_failed(&err);
-    if (options->anonymous &&
-        anonymous_inventories((struct inventory *const[]){&inventory}, 1, NULL)) {
-        inventory_fini(&inventory);
-        err_no_memory(&err);
-        return command_nagios_failed(&err);
-    }
-    int rc = report_nagios(&inventory, &limits, &line, &state, &err);
+    command_anonymise(options, given, 1, NULL);
+    enum nagios_state state = report_nagios(&inventory, &limits, &line);
     inventory_fini(&inventory);
-    if (rc) {
-        strbuf_fini(&line);
-        return command_nagios_failed(&err);
-    }
     return command_write(&line, NULL) == EXIT_DONE ? (int)state : NAGIOS_UNKNOWN;
 }

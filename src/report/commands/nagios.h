@@ -18,11 +18,11 @@ struct nagios_limits {
     bool warn_watch;  /* watched GPUs are a WARNING */
 };
 
-/* Appends "GPUMEMTOPO OK - text | performance data" and a line break. 0 or -ENOMEM.
+/* Appends "GPUMEMTOPO OK - text | performance data" and a line break.
  * CRITICAL: a GPU is failing or degraded. WARNING: one is misconfigured or mismatched, was not
  * measured or is gone. UNKNOWN: nothing was measured, or the inventory is too old or has a time in
  * the future. */
-int report_nagios(const struct inventory *inventory, const struct nagios_limits *limits,
-                  struct strbuf *out_line, enum nagios_state *out_state, struct err *err);
+enum nagios_state report_nagios(const struct inventory *inventory,
+                                const struct nagios_limits *limits, struct strbuf *out_line);
 
 #endif

@@ -132,15 +132,13 @@ static int accusation_order(const void *left, const void *right)
     return order ? order : (a->place != NULL) - (b->place != NULL);
 }
 
-/* items: freed with free(); false: out of memory. */
-static bool collect_accusations(const struct inventory *inventory, struct accusations *out)
+/* items: freed with free(). */
+static void collect_accusations(const struct inventory *inventory, struct accusations *out)
 {
     size_t room = inventory->outlier_count;
     for (size_t i = 0; i < inventory->node_finding_count; i++)
         room += inventory->node_findings[i].gpu_count;
     out->items = mem_array(room, sizeof *out->items);
-    if (!out->items)
-        return false;
     for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *outlier = &inventory->outliers[i];
         out->items[out->count++] =
@@ -155,7 +153,6 @@ static bool collect_accusations(const struct inventory *inventory, struct accusa
     }
     if (out->count)
         qsort(out->items, out->count, sizeof *out->items, accusation_order);
-    return true;
 }
 
 /* The most severe accusation of a GPU; NULL: none. */
@@ -243,8 +240,7 @@ static void prometheus_put_states(const struct exposition *to, const struct inve
     struct accusations accusations = {0};
     if (!inventory->gpu_count)
         return;
-    if (!collect_accusations(inventory, &accusations))
-        to->out->failed = true;
+    collect_accusations(inventory, &accusations);
     prometheus_put_infos(to, inventory);
     prometheus_put_flags(to, inventory, &accusations);
     if (accusations.count)
@@ -396,12 +392,9 @@ static void prometheus_put_health(const struct exposition *to, const struct inve
 {
     uint32_t *models = mem_array(inventory->gpu_count, sizeof *models);
     struct usual_health usual = {mem_array(inventory->model_count, sizeof *usual.facts), models};
-    if (models && usual.facts) {
-        for (size_t i = 0; i < inventory->gpu_count; i++)
-            models[i] = health_model_index(inventory, inventory->gpus[i].model);
-        prometheus_put_counters(to, inventory, &usual);
-    } else
-        to->out->failed = true;
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        models[i] = health_model_index(inventory, inventory->gpus[i].model);
+    prometheus_put_counters(to, inventory, &usual);
     free(usual.facts);
     free(models);
 }
@@ -440,10 +433,6 @@ static void prometheus_put_node_findings(const struct exposition *to,
     static const char name[] = "gpumemtopo_node_finding_info";
     size_t count = inventory->node_finding_count;
     const struct inventory_node **places = mem_array(count, sizeof *places);
-    if (!places) {
-        to->out->failed = true;
-        return;
-    }
     for (size_t i = 0; i < count; i++)
         places[i] = &inventory->node_findings[i];
     qsort(places, count, sizeof *places, node_finding_order);
@@ -476,10 +465,6 @@ static void prometheus_put_unmeasured(const struct exposition *to,
     static const char name[] = "gpumemtopo_node_unmeasured";
     size_t count = inventory->unmeasured_count;
     const struct inventory_unmeasured **all = mem_array(count, sizeof *all);
-    if (!all) {
-        to->out->failed = true;
-        return;
-    }
     for (size_t i = 0; i < count; i++)
         all[i] = &inventory->unmeasured[i];
     qsort(all, count, sizeof *all, unmeasured_order);
@@ -563,12 +548,8 @@ static char *family_name(const char *metric, const char *suffix)
         strbuf_append(&name, &c, 1);
     }
     strbuf_puts(&name, suffix);
-    if (!name.failed && family_ends_reserved(name.data))
+    if (family_ends_reserved(name.data))
         strbuf_puts(&name, "_value");
-    if (name.failed) {
-        strbuf_fini(&name);
-        return NULL;
-    }
     return name.data;
 }
 
@@ -586,7 +567,7 @@ static const struct measure *family_measure(const struct inventory *inventory, c
 /* Two metrics with the same name ("a.b", "a_b") would give one family with duplicate samples. */
 static void family_make_distinct(const struct families *families, struct family *family)
 {
-    for (size_t i = 0; i < families->count && family->name; i++) {
+    for (size_t i = 0; i < families->count; i++) {
         if (strcmp(families->items[i].name, family->name) != 0)
             continue;
         char *longer = str_format("%s_x", family->name);
@@ -596,17 +577,14 @@ static void family_make_distinct(const struct families *families, struct family 
     }
 }
 
-static bool families_add(struct families *families, const struct inventory *inventory,
+static void families_add(struct families *families, const struct inventory *inventory,
                          const char *metric)
 {
     for (size_t i = 0; i < families->count; i++)
         if (strcmp(families->items[i].metric, metric) == 0)
-            return true;
-    struct family *grown = mem_grow(families->items, &families->capacity, families->count + 1,
-                                    sizeof *families->items);
-    if (!grown)
-        return false;
-    families->items = grown;
+            return;
+    families->items = mem_grow(families->items, &families->capacity, families->count + 1,
+                               sizeof *families->items);
     const struct measure *told = family_measure(inventory, metric);
     struct family family = {.metric = metric,
                             .unit = told ? told->unit : NULL,
@@ -617,23 +595,18 @@ static bool families_add(struct families *families, const struct inventory *inve
         family.factor = units[row].factor;
     family.name = family_name(metric, row < COUNT_OF(units) ? units[row].suffix : "");
     family_make_distinct(families, &family);
-    if (!family.name)
-        return false;
     families->items[families->count++] = family;
-    return true;
 }
 
-static bool families_collect(struct families *families, const struct inventory *inventory)
+static void families_collect(struct families *families, const struct inventory *inventory)
 {
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
         for (size_t k = 0; k < gpu->value_count && prometheus_was_judged(gpu); k++)
             /* A sample cannot say that it is noisy or a bound. */
-            if (inventory_value_is_good(&gpu->values[k]) &&
-                !families_add(families, inventory, gpu->values[k].metric))
-                return false;
+            if (inventory_value_is_good(&gpu->values[k]))
+                families_add(families, inventory, gpu->values[k].metric);
     }
-    return true;
 }
 
 /* The unit at the end of the family's name; NULL: none, or another word follows it. */
@@ -665,8 +638,7 @@ static void family_put(const struct exposition *to, const struct inventory *inve
     char *help =
         str_format("%s %s%s%s.", family->reported ? "As the driver reports it:" : "Measured",
                    family->metric, known ? " in " : "", known ? units[row].what : "");
-    to->out->failed |= !help;
-    exposition_gauge(to, family->name, family_unit(family), help ? help : "");
+    exposition_gauge(to, family->name, family_unit(family), help);
     free(help);
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
@@ -723,8 +695,7 @@ void report_prometheus(const struct inventory *inventory, bool openmetrics, stru
     prometheus_put_states(&to, inventory);
     prometheus_put_health(&to, inventory);
     prometheus_put_nodes(&to, inventory);
-    if (!families_collect(&families, inventory))
-        out_text->failed = true;
+    families_collect(&families, inventory);
     for (size_t i = 0; i < families.count; i++)
         family_put(&to, inventory, &families.items[i], i);
     for (size_t i = 0; i < families.count; i++)
@@ -748,10 +719,10 @@ int command_prometheus(const struct command_options *options)
         log_failure(&err);
         code = command_exit_code(rc);
     }
-    if (!code)
-        code = command_anonymise(options, given, 1, NULL);
-    if (!code)
+    if (!code) {
+        command_anonymise(options, given, 1, NULL);
         report_prometheus(&inventory, options->openmetrics, &text);
+    }
     inventory_fini(&inventory);
     return code ? code : command_write(&text, options->output);
 }

@@ -7,7 +7,7 @@
 
 /* The text format that node_exporter's textfile collector reads, or OpenMetrics: one family per
  * attribute, labels UUID, Hostname, gpu and model, base units (bytes, seconds, hertz). Only exact
- * values with status ok of judged GPUs have a sample. Errors only set out_text->failed. */
+ * values with status ok of judged GPUs have a sample. */
 void report_prometheus(const struct inventory *inventory, bool openmetrics,
                        struct strbuf *out_text);
 

@@ -37,7 +37,8 @@ static bool rma_is_meant(const struct inventory_gpu *gpu, const char *uuid)
            (rma_begins_with(gpu->uuid, "GPU-") && rma_begins_with(gpu->uuid + 4, uuid));
 }
 
-static void put_candidate(struct strbuf *list, size_t number, const char *uuid, const char *node)
+static void rma_put_candidate(struct strbuf *list, size_t number, const char *uuid,
+                              const char *node)
 {
     strbuf_puts(list, number ? ", " : "");
     text_put_clean(list, uuid, 50);
@@ -45,14 +46,14 @@ static void put_candidate(struct strbuf *list, size_t number, const char *uuid, 
     text_put_clean(list, node, 40);
 }
 
-static int not_unique(const struct inventory *inventory, const char *uuid, size_t found,
-                      struct err *err)
+static int rma_not_unique(const struct inventory *inventory, const char *uuid, size_t found,
+                          struct err *err)
 {
     struct strbuf list = {0};
     size_t shown = 0;
     for (size_t i = 0; i < inventory->gpu_count && shown < CANDIDATES_MAX; i++)
         if (rma_is_meant(&inventory->gpus[i], uuid))
-            put_candidate(&list, shown++, inventory->gpus[i].uuid, inventory->gpus[i].node);
+            rma_put_candidate(&list, shown++, inventory->gpus[i].uuid, inventory->gpus[i].node);
     int rc = err_set(err, -ENOTUNIQ, "%zu GPUs begin with \"%.60s\": %s%s", found, uuid,
                      list.data ? list.data : "", found > shown ? ", ..." : "");
     strbuf_fini(&list);
@@ -60,13 +61,13 @@ static int not_unique(const struct inventory *inventory, const char *uuid, size_
 }
 
 /* The candidates are the outliers: one of them is sent back. */
-static int not_found(const struct inventory *inventory, const char *uuid, struct err *err)
+static int rma_not_found(const struct inventory *inventory, const char *uuid, struct err *err)
 {
     struct strbuf list = {0};
     size_t shown = 0;
     for (; shown < inventory->outlier_count && shown < CANDIDATES_MAX; shown++)
-        put_candidate(&list, shown, inventory->outliers[shown].uuid,
-                      inventory->outliers[shown].node);
+        rma_put_candidate(&list, shown, inventory->outliers[shown].uuid,
+                          inventory->outliers[shown].node);
     int rc = err_set(err, -ENOENT, "no GPU begins with \"%.60s\"; %s%s%s", uuid,
                      shown ? "outliers are " : "there is no outlier", list.data ? list.data : "",
                      inventory->outlier_count > shown ? ", ..." : "");
@@ -91,15 +92,15 @@ int rma_find_gpu(const struct inventory *inventory, const char *uuid,
         }
     }
     if (count > 1)
-        return not_unique(inventory, uuid, count, err);
+        return rma_not_unique(inventory, uuid, count, err);
     if (!count)
-        return not_found(inventory, uuid, err);
+        return rma_not_found(inventory, uuid, err);
     *out_gpu = found;
     return 0;
 }
 
-static const struct inventory_outlier *find_entry(const struct inventory_outlier *list,
-                                                  size_t count, const char *uuid)
+static const struct inventory_outlier *rma_find_entry(const struct inventory_outlier *list,
+                                                      size_t count, const char *uuid)
 {
     for (size_t i = 0; i < count; i++)
         if (str_equal(list[i].uuid, uuid))
@@ -107,8 +108,8 @@ static const struct inventory_outlier *find_entry(const struct inventory_outlier
     return NULL;
 }
 
-static bool is_peer(const struct rma *rma, const struct inventory_lookup *lookup,
-                    const struct inventory_gpu *other)
+static bool rma_is_peer(const struct rma *rma, const struct inventory_lookup *lookup,
+                        const struct inventory_gpu *other)
 {
     if (other == rma->gpu || other->status != GPU_OK || !str_equal(other->model, rma->gpu->model))
         return false;
@@ -125,7 +126,7 @@ static size_t rma_find_peers(const struct rma *rma, const struct inventory_looku
 {
     size_t count = 0;
     for (size_t i = 0; rma->gpu->model && i < rma->inventory->gpu_count; i++)
-        if (is_peer(rma, lookup, &rma->inventory->gpus[i]))
+        if (rma_is_peer(rma, lookup, &rma->inventory->gpus[i]))
             peers[count++] = &rma->inventory->gpus[i];
     return count;
 }
@@ -164,53 +165,38 @@ static struct rma_figure rma_compare(const struct rma *rma, const struct invento
     return figure;
 }
 
-static int compare_all(struct rma *rma, const struct inventory_lookup *lookup)
+static void rma_compare_all(struct rma *rma, const struct inventory_lookup *lookup)
 {
     const struct inventory_gpu **peers = mem_array(rma->inventory->gpu_count, sizeof *peers);
-    int rc = -ENOMEM;
-    double *scratch = NULL;
-    if (!peers)
-        return rc;
     rma->same_board = true;
     rma->peers = rma_find_peers(rma, lookup, peers);
     if (rma->peers < POPULATION_MIN) {
         rma->same_board = false;
         rma->peers = rma_find_peers(rma, lookup, peers);
     }
-    scratch = mem_array(2 * rma->peers, sizeof *scratch);
+    double *scratch = mem_array(2 * rma->peers, sizeof *scratch);
     rma->figures = mem_array(rma->gpu->value_count, sizeof *rma->figures);
-    if (scratch && rma->figures) {
-        for (size_t i = 0; i < rma->gpu->value_count; i++)
-            rma->figures[rma->figure_count++] =
-                rma_compare(rma, &rma->gpu->values[i], peers, scratch);
-        rc = 0;
-    }
+    for (size_t i = 0; i < rma->gpu->value_count; i++)
+        rma->figures[rma->figure_count++] = rma_compare(rma, &rma->gpu->values[i], peers, scratch);
     free(scratch);
     free(peers);
-    return rc;
 }
 
-int rma_init(struct rma *rma, const struct inventory *inventory, const struct inventory_gpu *gpu,
-             struct err *err)
+void rma_init(struct rma *rma, const struct inventory *inventory, const struct inventory_gpu *gpu)
 {
     struct inventory_lookup *lookup = NULL;
     *rma = (struct rma){.inventory = inventory, .gpu = gpu};
-    if (inventory_lookup_create(inventory, &lookup))
-        return err_no_memory(err);
+    inventory_lookup_create(inventory, &lookup);
     rma->model = inventory_model_of(lookup, gpu);
-    rma->outlier = find_entry(inventory->outliers, inventory->outlier_count, gpu->uuid);
-    rma->watched = find_entry(inventory->watch, inventory->watch_count, gpu->uuid);
+    rma->outlier = rma_find_entry(inventory->outliers, inventory->outlier_count, gpu->uuid);
+    rma->watched = rma_find_entry(inventory->watch, inventory->watch_count, gpu->uuid);
     for (size_t i = 0; i < inventory->unmeasured_count; i++)
         if (str_equal(inventory->unmeasured[i].uuid, gpu->uuid))
             rma->failure = &inventory->unmeasured[i];
-    int rc = compare_all(rma, lookup);
-    for (int set = 0; set < INVENTORY_FACTS_COUNT && !rc; set++)
-        rc = inventory_facts_of(lookup, gpu, (enum inventory_facts)set, &rma->facts[set]);
+    rma_compare_all(rma, lookup);
+    for (int set = 0; set < INVENTORY_FACTS_COUNT; set++)
+        inventory_facts_of(lookup, gpu, (enum inventory_facts)set, &rma->facts[set]);
     inventory_lookup_destroy(lookup);
-    if (!rc)
-        return 0;
-    rma_fini(rma);
-    return err_no_memory(err);
 }
 
 void rma_fini(struct rma *rma)
@@ -236,7 +222,6 @@ static void readme_put_versions(struct strbuf *out, const struct inventory *inve
     struct strbuf text = {0};
     inventory_put_measured_by(inventory, &text);
     readme_put_row(out, "with gpumemtopo", text.data);
-    out->failed |= text.failed;
     strbuf_fini(&text);
 }
 
@@ -320,7 +305,6 @@ static void readme_put_cell(struct strbuf *out, double value, const char *unit)
     struct strbuf cell = {0};
     text_put_quantity(&cell, value, unit);
     text_put_column(out, cell.data ? cell.data : "-", CELL_COLUMNS);
-    out->failed |= cell.failed;
     strbuf_fini(&cell);
 }
 
@@ -368,7 +352,6 @@ static void readme_put_value(struct strbuf *line, const struct fact *fact)
     struct strbuf value = {0};
     fact_text_put_value(&value, fact);
     text_put_clean(line, value.data, TEXT_CHARS);
-    line->failed |= value.failed;
     strbuf_fini(&value);
 }
 
@@ -529,12 +512,11 @@ void rma_put_json(const struct rma *rma, struct strbuf *out_text)
     rma_json_put_facts(&json, "health", &rma->facts[INVENTORY_HEALTH]);
     writer_end(&json);
     strbuf_puts(out_text, "\n");
-    out_text->failed |= version.failed;
     strbuf_fini(&version);
 }
 
 /* Reads a record and checks that the GPU is in it: its UUID is stored as text. */
-static int load_record(const char *path, const char *uuid, struct strbuf *out, struct err *err)
+static int rma_load_record(const char *path, const char *uuid, struct strbuf *out, struct err *err)
 {
     int rc = yaml_load_text(path, &yaml_limits_plain, out, err);
     if (rc)
@@ -549,23 +531,21 @@ static int load_record(const char *path, const char *uuid, struct strbuf *out, s
     return 0;
 }
 
-/* "gpumemtopo-rma-GPU-...", of characters that are harmless in a file name. NULL: out of memory. */
-static char *stem_of(const char *uuid)
+/* "gpumemtopo-rma-GPU-...", of characters that are harmless in a file name. */
+static char *rma_stem_of(const char *uuid)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
     enum { UUID_CHARS = 60 };
     char *stem = str_format("gpumemtopo-rma-%.*s", UUID_CHARS, uuid);
-    for (char *at = stem; at && *at; at++)
+    for (char *at = stem; *at; at++)
         *at = strchr(allowed, *at) ? *at : '_';
     return stem;
 }
 
-static int add_member(struct strbuf *archive, const char *stem, const char *name, int64_t time_s,
-                      const struct strbuf *content, struct err *err)
+static int rma_add_member(struct strbuf *archive, const char *stem, const char *name,
+                          int64_t time_s, const struct strbuf *content, struct err *err)
 {
-    char *path = content->failed ? NULL : str_format("%s/%s", stem, name);
-    if (!path)
-        return err_no_memory(err);
+    char *path = str_format("%s/%s", stem, name);
     int rc =
         tar_add(archive, path, time_s, content->data ? content->data : "", content->length, err);
     free(path);
@@ -573,8 +553,8 @@ static int add_member(struct strbuf *archive, const char *stem, const char *name
 }
 
 /* record NULL: none. */
-static int make_archive(struct rma *rma, const char *stem, const struct strbuf *record,
-                        struct strbuf *archive, struct err *err)
+static int rma_make_archive(struct rma *rma, const char *stem, const struct strbuf *record,
+                            struct strbuf *archive, struct err *err)
 {
     struct strbuf readme = {0}, json = {0};
     int64_t time_s = 0; /* of the survey, so that the archive is the same each time */
@@ -583,66 +563,48 @@ static int make_archive(struct rma *rma, const char *stem, const struct strbuf *
     rma->record_is_complete = record && report_record_is_complete(record);
     rma_put_readme(rma, &readme);
     rma_put_json(rma, &json);
-    int rc = add_member(archive, stem, "README.txt", time_s, &readme, err);
+    int rc = rma_add_member(archive, stem, "README.txt", time_s, &readme, err);
     if (!rc)
-        rc = add_member(archive, stem, "gpu.json", time_s, &json, err);
+        rc = rma_add_member(archive, stem, "gpu.json", time_s, &json, err);
     if (!rc && record)
-        rc = add_member(archive, stem, "record.gmr", time_s, record, err);
+        rc = rma_add_member(archive, stem, "record.gmr", time_s, record, err);
     tar_end(archive);
     strbuf_fini(&readme);
     strbuf_fini(&json);
     return rc;
 }
 
-static int write_archive(const struct command_options *options, const char *stem,
-                         struct strbuf *archive)
-{
-    char *path = options->output ? str_copy(options->output) : str_format("%s.tar", stem);
-    int code = EXIT_NO_REPORT;
-    if (!path) {
-        strbuf_fini(archive);
-        log_error("out of memory");
-        return code;
-    }
-    code = command_write(archive, path);
-    if (code == EXIT_DONE && strcmp(path, "-") != 0)
-        log_info("written to %s", path);
-    free(path);
-    return code;
-}
-
-static int pack(const struct command_options *options, const struct inventory *inventory,
-                const struct inventory_gpu *gpu, struct err *err)
+static int rma_write(const struct command_options *options, const struct inventory *inventory,
+                     const struct inventory_gpu *gpu, struct err *err)
 {
     struct strbuf archive = {0}, record = {0};
     struct rma rma = {0};
-    char *stem = stem_of(gpu->uuid);
-    int code = EXIT_NO_REPORT;
-    int rc = stem ? 0 : err_no_memory(err);
-    if (!rc && options->record)
-        rc = load_record(options->record, gpu->uuid, &record, err);
-    if (!rc)
-        rc = rma_init(&rma, inventory, gpu, err);
-    if (!rc)
-        rc = make_archive(&rma, stem, options->record ? &record : NULL, &archive, err);
+    char *stem = rma_stem_of(gpu->uuid);
+    char *path = options->output ? str_copy(options->output) : str_format("%s.tar", stem);
+    int rc = options->record ? rma_load_record(options->record, gpu->uuid, &record, err) : 0;
+    if (!rc) {
+        rma_init(&rma, inventory, gpu);
+        rc = rma_make_archive(&rma, stem, options->record ? &record : NULL, &archive, err);
+    }
     if (!rc && rma.has_record && !rma.record_is_complete)
         log_warning("%s is cut off, so the vendor cannot replay it; README.txt says so",
                     options->record);
+    int code = rc ? command_exit_code(rc) : command_write(&archive, path);
+    if (rc)
+        log_failure(err);
+    else if (code == EXIT_DONE && strcmp(path, "-") != 0)
+        log_info("written to %s", path);
+    strbuf_fini(&archive);
     strbuf_fini(&record);
     rma_fini(&rma);
-    if (rc) {
-        strbuf_fini(&archive);
-        log_failure(err);
-        code = command_exit_code(rc);
-    } else
-        code = write_archive(options, stem, &archive);
+    free(path);
     free(stem);
     return code;
 }
 
 /* A record has names, unless it was made without them, like the inventory. */
-static int check_names(const struct command_options *options, const struct inventory *inventory,
-                       struct err *err)
+static int rma_check_names(const struct command_options *options, const struct inventory *inventory,
+                           struct err *err)
 {
     if (!options->anonymous || !options->record || inventory->anonymous)
         return 0;
@@ -663,19 +625,18 @@ int command_rma(const struct command_options *options)
     int code = command_read(options->files[0], &inventory);
     if (code)
         return code;
-    int rc = check_names(options, &inventory, &err);
+    int rc = rma_check_names(options, &inventory, &err);
     if (!rc)
         rc = rma_find_gpu(&inventory, options->files[1], &gpu, &err);
     /* The GPU is found by its name; its entry stays where it is. */
-    if (!rc && !inventory.anonymous &&
-        command_anonymise(options, (struct inventory *const[]){&inventory}, 1, NULL))
-        rc = err_no_memory(&err);
+    if (!rc && !inventory.anonymous)
+        command_anonymise(options, (struct inventory *const[]){&inventory}, 1, NULL);
     if (rc) {
         err_prefix(&err, "%s", options->files[0]);
         log_failure(&err);
         code = command_exit_code(rc);
     } else
-        code = pack(options, &inventory, gpu, &err);
+        code = rma_write(options, &inventory, gpu, &err);
     inventory_fini(&inventory);
     return code;
 }

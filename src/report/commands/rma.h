@@ -40,12 +40,11 @@ struct rma {
 int rma_find_gpu(const struct inventory *inventory, const char *uuid,
                  const struct inventory_gpu **out_gpu, struct err *err);
 
-/* 0 or -ENOMEM. Released with rma_fini. */
-int rma_init(struct rma *rma, const struct inventory *inventory, const struct inventory_gpu *gpu,
-             struct err *err);
+/* Released with rma_fini. */
+void rma_init(struct rma *rma, const struct inventory *inventory, const struct inventory_gpu *gpu);
 void rma_fini(struct rma *rma);
 
-/* Append the text for people, and the same for programs. Errors only set out_text->failed. */
+/* Append the text for people, and the same for programs. */
 void rma_put_readme(const struct rma *rma, struct strbuf *out_text);
 void rma_put_json(const struct rma *rma, struct strbuf *out_text);
 

@@ -44,36 +44,30 @@ static int share_by_text(const void *left, const void *right)
     return strcmp(*a, *b);
 }
 
-static int share_leave_out(struct share *share, const char *uuid)
+static void share_leave_out(struct share *share, const char *uuid)
 {
-    const char **grown =
-        mem_grow(share->left_out, &share->left_out_room, share->left_out_count + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    share->left_out = grown;
-    if (uuid)
-        grown[share->left_out_count++] = uuid;
-    return 0;
+    if (!uuid)
+        return;
+    share->left_out = mem_grow(share->left_out, &share->left_out_room, share->left_out_count + 1,
+                               sizeof *share->left_out);
+    share->left_out[share->left_out_count++] = uuid;
 }
 
-static int find_left_out(struct share *share)
+static void share_find_left_out(struct share *share)
 {
     for (size_t i = 0; i < share->count; i++) {
         const struct inventory *inventory = &share->inventories[i];
         for (size_t g = 0; g < inventory->gpu_count; g++) {
             const struct inventory_gpu *gpu = &inventory->gpus[g];
-            if ((gpu->status == GPU_OUTLIER || gpu->status == GPU_BUSY) &&
-                share_leave_out(share, gpu->uuid))
-                return -ENOMEM;
+            if (gpu->status == GPU_OUTLIER || gpu->status == GPU_BUSY)
+                share_leave_out(share, gpu->uuid);
         }
         for (size_t n = 0; n < inventory->node_finding_count; n++)
             for (size_t g = 0; g < inventory->node_findings[n].gpu_count; g++)
-                if (share_leave_out(share, inventory->node_findings[n].gpus[g]))
-                    return -ENOMEM;
+                share_leave_out(share, inventory->node_findings[n].gpus[g]);
     }
     if (share->left_out_count)
         qsort(share->left_out, share->left_out_count, sizeof *share->left_out, share_by_text);
-    return 0;
 }
 
 static bool share_is_left_out(const struct share *share, const struct inventory_gpu *gpu)
@@ -108,19 +102,15 @@ static double second_value(const struct inventory_gpu *gpu, const char *metric)
     return fact_number(facts_get(&gpu->measured_again, metric));
 }
 
-static int share_add_sample(struct share *share, const struct sample *sample)
+static void share_add_sample(struct share *share, const struct sample *sample)
 {
-    struct sample *grown =
-        mem_grow(share->samples, &share->sample_room, share->sample_count + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    share->samples = grown;
-    grown[share->sample_count++] = *sample;
-    return 0;
+    share->samples = mem_grow(share->samples, &share->sample_room, share->sample_count + 1,
+                              sizeof *share->samples);
+    share->samples[share->sample_count++] = *sample;
 }
 
-static int share_add_gpu(struct share *share, size_t order, const struct inventory_model *model,
-                         const struct inventory_gpu *gpu)
+static void share_add_gpu(struct share *share, size_t order, const struct inventory_model *model,
+                          const struct inventory_gpu *gpu)
 {
     struct sample sample = {.name = model->name ? model->name : "",
                             .key = model->key,
@@ -131,8 +121,7 @@ static int share_add_gpu(struct share *share, size_t order, const struct invento
                             .driver = facts_text(&gpu->board, "driver"),
                             .clock = clock_of(gpu),
                             .order = order};
-    if (share_add_sample(share, &sample))
-        return -ENOMEM;
+    share_add_sample(share, &sample);
     double first_clock = sample.clock, second_clock = second_value(gpu, SM_CLOCK);
     for (size_t i = 0; i < gpu->value_count; i++) {
         const struct inventory_value *value = &gpu->values[i];
@@ -142,28 +131,24 @@ static int share_add_gpu(struct share *share, size_t order, const struct invento
         sample.value = repeated ? again : value->value;
         sample.clock = repeated && isfinite(second_clock) ? second_clock : first_clock;
         sample.spread = isfinite(value->spread) ? fabs(value->spread) : 0;
-        if (inventory_value_is_good(value) && rule_of(share, value->metric) &&
-            share_add_sample(share, &sample))
-            return -ENOMEM;
+        if (inventory_value_is_good(value) && rule_of(share, value->metric))
+            share_add_sample(share, &sample);
     }
-    return 0;
 }
 
-static int add_inventory(struct share *share, size_t order)
+static void add_inventory(struct share *share, size_t order)
 {
     const struct inventory *inventory = &share->inventories[order];
     for (size_t g = 0; g < inventory->gpu_count; g++) {
         const struct inventory_gpu *gpu = &inventory->gpus[g];
         for (size_t m = 0; m < inventory->model_count; m++)
             if (!share_is_left_out(share, gpu) && inventory->models[m].key &&
-                str_equal(inventory->models[m].id, gpu->model) &&
-                share_add_gpu(share, order, &inventory->models[m], gpu))
-                return -ENOMEM;
+                str_equal(inventory->models[m].id, gpu->model))
+                share_add_gpu(share, order, &inventory->models[m], gpu);
     }
-    return 0;
 }
 
-static int order_population(const struct sample *a, const struct sample *b)
+static int sample_population_order(const struct sample *a, const struct sample *b)
 {
     int order = strcmp(a->key, b->key);
     return order ? order : str_order(a->part, b->part);
@@ -173,7 +158,7 @@ static int order_population(const struct sample *a, const struct sample *b)
 static int by_figure(const void *left, const void *right)
 {
     const struct sample *a = left, *b = right;
-    int order = order_population(a, b);
+    int order = sample_population_order(a, b);
     if (!order)
         order = strcmp(a->metric, b->metric);
     if (!order)
@@ -184,13 +169,13 @@ static int by_figure(const void *left, const void *right)
 }
 
 /* Removes all but the first sample of each figure of each GPU. */
-static void drop_older(struct share *share)
+static void share_drop_older(struct share *share)
 {
     size_t kept = 0;
     for (size_t i = 0; i < share->sample_count; i++) {
         const struct sample *last = kept ? &share->samples[kept - 1] : NULL;
         const struct sample *own = &share->samples[i];
-        if (!last || order_population(last, own) || strcmp(last->metric, own->metric) != 0 ||
+        if (!last || sample_population_order(last, own) || strcmp(last->metric, own->metric) != 0 ||
             strcmp(last->uuid, own->uuid) != 0)
             share->samples[kept++] = *own;
     }
@@ -223,8 +208,8 @@ static double at_clock(const struct sample *sample, double share_of_clock, doubl
     return isfinite(factor) && factor > 0 ? sample->value / factor : sample->value;
 }
 
-static int sketch(const struct share *share, const struct sample *samples, size_t n, double clock,
-                  struct world_population *population)
+static void sketch(const struct share *share, const struct sample *samples, size_t n, double clock,
+                   struct world_population *population)
 {
     struct world_figure figure = {.n = (uint32_t)n};
     const struct judge_metric *rule = rule_of(share, samples[0].metric);
@@ -239,101 +224,81 @@ static int sketch(const struct share *share, const struct sample *samples, size_
     for (int i = 0; i < WORLD_QUANTILES; i++)
         figure.quantiles[i] = robust_quantile(share->values, n, world_shares[i]);
     struct world_figure *own = world_have_figure(population, samples[0].metric);
-    if (!own)
-        return -ENOMEM;
     figure.metric = own->metric;
     *own = figure;
-    return 0;
-}
-
-static int share_add_programs(const struct inventory *from, struct world_population *population)
-{
-    int rc = 0;
-    for (size_t i = 0; i < inventory_measured_by_count(from) && !rc; i++) {
-        char word[PROGRAM_WORD_MAX];
-        program_word(inventory_measured_by(from, i), from->backend, word);
-        rc = world_add_word(&population->programs, word);
-    }
-    return rc;
 }
 
 /* The GPUs themselves: their number and versions. */
-static int share_describe(const struct sample *samples, size_t n, struct world *world,
-                          struct world_population *population)
+static void share_describe(const struct sample *samples, size_t n, struct world *world,
+                           struct world_population *population)
 {
     population->gpus = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
-        if (share_add_programs(samples[i].from, population) ||
-            world_add_word(&population->drivers, samples[i].driver) ||
-            world_add_month(world, samples[i].from->generated))
-            return -ENOMEM;
+        const struct inventory *from = samples[i].from;
+        for (size_t k = 0; k < inventory_measured_by_count(from); k++) {
+            char word[PROGRAM_WORD_MAX];
+            program_word(inventory_measured_by(from, k), from->backend, word);
+            world_add_word(&population->programs, word);
+        }
+        world_add_word(&population->drivers, samples[i].driver);
+        world_add_month(world, from->generated);
     }
-    return 0;
 }
 
-static int sketch_population(const struct share *share, const struct sample *samples, size_t count,
-                             struct world *world)
+static void sketch_population(const struct share *share, const struct sample *samples, size_t count,
+                              struct world *world)
 {
     struct world_model *model = world_have_model(world, samples[0].name, samples[0].key);
-    struct world_population *population =
-        model ? world_have_population(model, samples[0].part) : NULL;
+    struct world_population *population = world_have_population(model, samples[0].part);
     double clock = usual_clock(share, samples, count);
-    if (!population)
-        return -ENOMEM;
     for (size_t i = 0, n; i < count; i += n) {
         n = run_length(samples + i, count - i);
-        if (*samples[i].metric ? sketch(share, samples + i, n, clock, population)
-                               : share_describe(samples + i, n, world, population))
-            return -ENOMEM;
+        if (*samples[i].metric)
+            sketch(share, samples + i, n, clock, population);
+        else
+            share_describe(samples + i, n, world, population);
     }
-    return 0;
 }
 
-static int sketch_all(struct share *share, struct world *world)
+static void sketch_all(struct share *share, struct world *world)
 {
     size_t count = share->sample_count;
     share->values = mem_array(count, sizeof *share->values);
     share->spreads = mem_array(count, sizeof *share->spreads);
     share->scratch = mem_array(4 * count, sizeof *share->scratch);
-    if (!share->values || !share->spreads || !share->scratch)
-        return -ENOMEM;
     for (size_t i = 0, n; i < count; i += n) {
-        for (n = 1;
-             i + n < count && order_population(&share->samples[i], &share->samples[i + n]) == 0;)
+        for (n = 1; i + n < count &&
+                    sample_population_order(&share->samples[i], &share->samples[i + n]) == 0;)
             n++;
-        if (sketch_population(share, share->samples + i, n, world))
-            return -ENOMEM;
+        sketch_population(share, share->samples + i, n, world);
     }
-    return 0;
 }
 
-int report_share(const struct inventory *inventories, size_t count,
-                 const struct judge_config *config, struct world *world, struct err *err)
+void report_share(const struct inventory *inventories, size_t count,
+                  const struct judge_config *config, struct world *world)
 {
     struct share share = {.config = config, .inventories = inventories, .count = count};
     struct world own = {0};
-    int rc = find_left_out(&share);
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = add_inventory(&share, i);
-    if (!rc && share.sample_count) {
+    share_find_left_out(&share);
+    for (size_t i = 0; i < count; i++)
+        add_inventory(&share, i);
+    if (share.sample_count) {
         qsort(share.samples, share.sample_count, sizeof *share.samples, by_figure);
-        drop_older(&share);
-        rc = sketch_all(&share, &own);
+        share_drop_older(&share);
+        sketch_all(&share, &own);
     }
-    if (!rc)
-        rc = world_add(world, &own);
+    world_add(world, &own);
     world_fini(&own);
     free(share.left_out);
     free(share.samples);
     free(share.values);
     free(share.spreads);
     free(share.scratch);
-    return rc ? err_no_memory(err) : 0;
 }
 
 /* Adds a world file to `world`, or appends an inventory. */
-static int take_file(const char *path, struct world *world, struct inventory *inventories,
-                     size_t *count, struct err *err)
+static int share_take_file(const char *path, struct world *world, struct inventory *inventories,
+                           size_t *count, struct err *err)
 {
     if (world_is_file(path))
         return world_add_file(world, path, err);
@@ -347,11 +312,11 @@ static int share_files(const struct command_options *options, const struct judge
 {
     struct inventory *inventories = mem_array((size_t)options->file_count, sizeof *inventories);
     size_t count = 0;
-    int rc = inventories ? 0 : err_no_memory(err);
+    int rc = 0;
     for (int i = 0; i < options->file_count && !rc; i++)
-        rc = take_file(options->files[i], world, inventories, &count, err);
+        rc = share_take_file(options->files[i], world, inventories, &count, err);
     if (!rc)
-        rc = report_share(inventories, count, config, world, err);
+        report_share(inventories, count, config, world);
     for (size_t i = 0; i < count; i++)
         inventory_fini(&inventories[i]);
     free(inventories);

@@ -9,8 +9,8 @@
 
 /* Adds the GPUs of these inventories to the world, each GPU once: of each of its figures the newest
  * counts. GPUs that are outliers or busy in one of the inventories, or that an entry of `nodes`
- * names, are left out. 0 or -ENOMEM. */
-int report_share(const struct inventory *inventories, size_t count,
-                 const struct judge_config *config, struct world *world, struct err *err);
+ * names, are left out. */
+void report_share(const struct inventory *inventories, size_t count,
+                  const struct judge_config *config, struct world *world);
 
 #endif

@@ -76,7 +76,6 @@ static void compare_put_row(struct compare_table *t, const char *name, struct co
         text_put_column(t->out, cells[1].text.data, t->column);
     else
         text_put_clean(t->out, cells[1].text.data, t->column);
-    t->out->failed |= cells[0].text.failed || cells[1].text.failed;
     compare_put_ratio(t, cells[0].number, cells[1].number, better);
     strbuf_puts(t->out, "\n");
     strbuf_fini(&cells[0].text);
@@ -294,9 +293,7 @@ static int show_choose(const struct command_options *options, const struct inven
     const char *comma = options->model ? strchr(options->model, ',') : NULL;
     char *first = comma ? str_copy_n(options->model, (size_t)(comma - options->model)) : NULL;
     const char *ids[2] = {comma ? first : options->model, comma ? comma + 1 : options->model};
-    int code = comma && !first ? EXIT_NO_REPORT : EXIT_DONE;
-    if (code)
-        log_error("out of memory");
+    int code = EXIT_DONE;
     if (!options->model && options->file_count == 1 && inventories[0].model_count == 2) {
         ids[0] = inventories[0].models[0].id;
         ids[1] = inventories[0].models[1].id;

@@ -44,15 +44,9 @@ int undrain_times_add(struct undrain_times *times, const struct inventory *inven
         const struct inventory_gpu *gpu = &inventory->gpus[i];
         if (!gpu->uuid || !is_measured(gpu))
             continue;
-        struct undrain_time *grown =
-            mem_grow(times->items, &times->capacity, times->count + 1, sizeof *grown);
-        if (!grown)
-            return err_no_memory(err);
-        times->items = grown;
-        grown[times->count] = (struct undrain_time){str_copy(gpu->uuid), measured_s};
-        if (!grown[times->count].uuid)
-            return err_no_memory(err);
-        times->count++;
+        times->items =
+            mem_grow(times->items, &times->capacity, times->count + 1, sizeof *times->items);
+        times->items[times->count++] = (struct undrain_time){str_copy(gpu->uuid), measured_s};
     }
     return 0;
 }
@@ -208,12 +202,9 @@ int report_undrain(const char *list, const char *list_name, const struct invento
     struct drain_lines bad;
     struct strbuf refused = {0};
     char *copy = str_copy(list), *rest = copy, *before = NULL;
-    int rc = copy ? drain_lines_init(&bad, judged, &refused, err) : err_no_memory(err);
+    int rc = 0;
+    drain_lines_init(&bad, judged, &refused);
     strbuf_fini(&refused);
-    if (rc) {
-        free(copy);
-        return rc;
-    }
     undrain_settle(times);
     for (int number = 1; rest && *rest && !rc; number++) {
         struct drained drained;
@@ -229,7 +220,7 @@ int report_undrain(const char *list, const char *list_name, const struct invento
     }
     drain_lines_fini(&bad);
     free(copy);
-    return rc ? rc : out_lines->failed || out_notes->failed ? err_no_memory(err) : 0;
+    return rc;
 }
 
 static void undrain_say(void *user, const char *text)
@@ -257,16 +248,16 @@ static int undrain_add_file(struct report_merge *merge, struct undrain_times *ti
         *err = (struct err){0};
         return 0;
     }
-    return rc ? rc : report_merge_add(merge, path, err);
+    if (!rc)
+        report_merge_add(merge, path);
+    return rc;
 }
 
 static int undrain_judge(const struct command_options *options, struct report_basis *basis,
                          struct undrain_times *times, struct inventory *judged, struct err *err)
 {
-    struct report_merge *merge = NULL;
+    struct report_merge *merge = report_merge_create(undrain_say, NULL);
     int rc = report_basis_load(NULL, NULL, basis, err);
-    if (!rc)
-        rc = report_merge_create(undrain_say, NULL, &merge, err);
     for (int i = 0; i < options->file_count && !rc; i++)
         rc = undrain_add_file(merge, times, options->files[i], err);
     const struct report_merge_request request = {.basis = basis, .version = GPUMEMTOPO_VERSION};

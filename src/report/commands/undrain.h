@@ -29,7 +29,7 @@ void undrain_times_fini(struct undrain_times *times);
  * surveys, judged together. Appends "scontrol update NodeName=n1 State=RESUME" for each node that a
  * reason of drain (drain.h) drained and that is healthy: all its GPUs were measured later,
  * none is failing or degraded, and the one that the reason names is among them. out_notes gets a
- * line for each other node that we drained. Sorts `times`. -EINVAL for a bad line, -ENOMEM. */
+ * line for each other node that we drained. Sorts `times`. -EINVAL for a bad line. */
 int report_undrain(const char *list, const char *list_name, const struct inventory *judged,
                    struct undrain_times *times, struct strbuf *out_lines, struct strbuf *out_notes,
                    struct err *err);

@@ -222,12 +222,6 @@ static const struct known_text *index_find(const struct index *index, const char
                    sizeof *index->entries, known_text_order);
 }
 
-static int index_init(struct index *index, size_t count, struct err *err)
-{
-    index->entries = mem_array(count, sizeof *index->entries);
-    return index->entries ? 0 : err_no_memory(err);
-}
-
 static void index_add(struct index *index, const char *text, size_t place)
 {
     if (text)
@@ -246,28 +240,19 @@ static int index_sort(struct index *index, const char *what, struct err *err)
 static int build_indices(struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
-    int rc = index_init(&c->models, v->model_count, err);
-    if (rc)
-        return rc;
-    rc = index_init(&c->gpus, v->gpu_count, err);
-    if (rc)
-        return rc;
-    rc = index_init(&c->unmeasured, v->unmeasured_count, err);
-    if (rc)
-        return rc;
+    c->models.entries = mem_array(v->model_count, sizeof *c->models.entries);
+    c->gpus.entries = mem_array(v->gpu_count, sizeof *c->gpus.entries);
+    c->unmeasured.entries = mem_array(v->unmeasured_count, sizeof *c->unmeasured.entries);
     for (size_t i = 0; i < v->model_count; i++)
         index_add(&c->models, v->models[i].id, i);
     for (size_t i = 0; i < v->gpu_count; i++)
         index_add(&c->gpus, v->gpus[i].uuid, i);
     for (size_t i = 0; i < v->unmeasured_count; i++)
         index_add(&c->unmeasured, v->unmeasured[i].uuid, i);
-    rc = index_sort(&c->models, "models: id", err);
-    if (rc)
-        return rc;
-    rc = index_sort(&c->gpus, "gpus: uuid", err);
-    if (rc)
-        return rc;
-    return index_sort(&c->unmeasured, "unmeasured: uuid", err);
+    int rc = index_sort(&c->models, "models: id", err);
+    if (!rc)
+        rc = index_sort(&c->gpus, "gpus: uuid", err);
+    return rc ? rc : index_sort(&c->unmeasured, "unmeasured: uuid", err);
 }
 
 /* A busy GPU may have been measured nevertheless: then it is not in unmeasured. */
@@ -489,8 +474,6 @@ static int validate_check_all(struct checker *c, struct err *err)
         return rc;
     c->counts = mem_array(v->model_count, sizeof *c->counts);
     c->accused = mem_array(v->gpu_count, sizeof *c->accused);
-    if (!c->counts || !c->accused)
-        return err_no_memory(err);
     rc = check_gpus(c, err);
     if (rc)
         return rc;

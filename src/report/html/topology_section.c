@@ -231,8 +231,7 @@ void html_topology(struct strbuf *out, const struct inventory_model *model)
 {
     struct hierarchy hierarchy;
     struct strbuf body = {0};
-    if (hierarchy_init(&hierarchy, model))
-        mem_exhausted(0);
+    hierarchy_init(&hierarchy, model);
     double height = topology_put_levels(&body, &hierarchy);
     if (body.data && height > 1) {
         strbuf_printf(out,

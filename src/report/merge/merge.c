@@ -20,14 +20,11 @@ struct merge_skipped {
     size_t count, capacity;
 };
 
-static int merge_skipped_add(struct merge_skipped *skipped, const char *path)
+static void merge_skipped_add(struct merge_skipped *skipped, const char *path)
 {
-    char **grown = mem_grow(skipped->paths, &skipped->capacity, skipped->count + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    skipped->paths = grown;
-    grown[skipped->count] = NULL;
-    return str_copy_to(&grown[skipped->count++], path);
+    skipped->paths =
+        mem_grow(skipped->paths, &skipped->capacity, skipped->count + 1, sizeof *skipped->paths);
+    skipped->paths[skipped->count++] = str_copy(path);
 }
 
 static void merge_skipped_fini(struct merge_skipped *skipped)
@@ -43,13 +40,13 @@ static int skipped_path_order(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The spool file of a GPU in the folder of the plan; NULL: out of memory. */
-static char *file_beside(const char *plan, const char *uuid)
+/* The spool file of a GPU in the folder of the plan; freed with free(). */
+static char *spool_file_beside(const char *plan, const char *uuid)
 {
     const char *slash = strrchr(plan, '/');
     char *folder = slash ? str_copy_n(plan, (size_t)(slash - plan)) : str_copy(".");
-    char *path = folder ? spool_gpu_path(folder, uuid) : NULL;
-    if (path && !slash)
+    char *path = spool_gpu_path(folder, uuid);
+    if (!slash) /* without "./" */
         memmove(path, path + 2, strlen(path + 2) + 1);
     free(folder);
     return path;
@@ -57,29 +54,24 @@ static char *file_beside(const char *plan, const char *uuid)
 
 /* Sets GPUs of the plan whose spool file was skipped to failed, with that as reason. The plan must
  * be in the pool. */
-static int merge_skipped_blame(struct merge_skipped *skipped, struct merge_source *plan)
+static void merge_skipped_blame(struct merge_skipped *skipped, struct merge_source *plan)
 {
     struct spool_survey *survey = &plan->spool.survey;
     if (!skipped->count)
-        return 0;
+        return;
     qsort(skipped->paths, skipped->count, sizeof *skipped->paths, skipped_path_order);
     for (size_t i = 0; i < survey->expected_count; i++) {
         struct gpu_result *gpu = &survey->expected[i];
-        char *path = file_beside(plan->name, gpu->uuid);
-        if (!path)
-            return -ENOMEM;
+        char *path = spool_file_beside(plan->name, gpu->uuid);
         bool found = bsearch(&path, skipped->paths, skipped->count, sizeof *skipped->paths,
                              skipped_path_order);
         free(path);
         if (!found)
             continue;
         free(gpu->reason);
-        gpu->reason = NULL;
+        gpu->reason = str_copy("its spool file is damaged");
         gpu->status = GPU_FAILED;
-        if (str_copy_to(&gpu->reason, "its spool file is damaged"))
-            return -ENOMEM;
     }
-    return 0;
 }
 
 /* More notes of one kind would hide the others. */
@@ -95,16 +87,12 @@ struct report_merge {
     size_t twice;
 };
 
-int report_merge_create(report_note *note, void *user, struct report_merge **out_merge,
-                        struct err *err)
+struct report_merge *report_merge_create(report_note *note, void *user)
 {
     struct report_merge *merge = mem_array(1, sizeof *merge);
-    if (!merge)
-        return err_no_memory(err);
     merge->note = note;
     merge->user = user;
-    *out_merge = merge;
-    return 0;
+    return merge;
 }
 
 void report_merge_destroy(struct report_merge *merge)
@@ -124,7 +112,7 @@ static void merge_say(const struct report_merge *merge, const char *format, ...)
 
 static void merge_say(const struct report_merge *merge, const char *format, ...)
 {
-    char text[NOTE_MAX]; /* on the stack, so that notes work without memory */
+    char text[NOTE_MAX];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -132,39 +120,27 @@ static void merge_say(const struct report_merge *merge, const char *format, ...)
     merge->note(merge->user, text);
 }
 
-static bool merge_is_of(const struct merge_source *source, const char *survey)
+/* survey: NULL for any. A file that cannot be read is noted and skipped. */
+static void merge_add_file(struct report_merge *merge, const char *path, const char *survey)
 {
-    return source->kind != MERGE_INVENTORY && str_equal(source->spool.origin.survey, survey);
-}
-
-/* survey: NULL for any. */
-static int merge_add_file(struct report_merge *merge, const char *path, const char *survey,
-                          struct err *err)
-{
-    struct merge_source *grown =
-        mem_grow(merge->sources, &merge->capacity, merge->count + 1, sizeof *grown);
+    merge->sources =
+        mem_grow(merge->sources, &merge->capacity, merge->count + 1, sizeof *merge->sources);
+    struct merge_source *source = &merge->sources[merge->count];
     struct err why = {0};
     char line[ERR_LINE_MAX];
-    if (!grown)
-        return err_no_memory(err);
-    merge->sources = grown;
-    int rc = merge_source_read(path, &grown[merge->count], &why);
-    if (rc == -ENOMEM)
-        return err_no_memory(err);
-    if (rc) {
+    if (merge_source_read(path, source, &why)) {
         merge_say(merge, "skipped: %s", err_format(&why, line, sizeof line));
-        return merge_skipped_add(&merge->skipped, path) ? err_no_memory(err) : 0;
-    }
-    if (survey && !merge_is_of(&grown[merge->count], survey))
-        merge_source_fini(&grown[merge->count]);
+        merge_skipped_add(&merge->skipped, path);
+    } else if (survey &&
+               (source->kind == MERGE_INVENTORY || !str_equal(source->spool.origin.survey, survey)))
+        merge_source_fini(source);
     else
         merge->count++;
-    return 0;
 }
 
-int report_merge_add(struct report_merge *merge, const char *path, struct err *err)
+void report_merge_add(struct report_merge *merge, const char *path)
 {
-    return merge_add_file(merge, path, NULL, err);
+    merge_add_file(merge, path, NULL);
 }
 
 static int merge_name_order(const struct dirent **a, const struct dirent **b)
@@ -173,42 +149,32 @@ static int merge_name_order(const struct dirent **a, const struct dirent **b)
 }
 
 /* Skips hidden files such as the owner file, and temporary files that a killed process left. */
-static int is_meant(const struct dirent *entry)
+static int merge_is_wanted(const struct dirent *entry)
 {
     return entry->d_name[0] != '.' && !strstr(entry->d_name, ".tmp.");
-}
-
-/* A file for which stat fails is passed on: reading it fails too and notes its name. */
-static int merge_add_entry(struct report_merge *merge, const char *path, const char *survey,
-                           struct err *err)
-{
-    struct stat info;
-    bool there = stat(path, &info) == 0;
-    if (!there || S_ISREG(info.st_mode))
-        return merge_add_file(merge, path, survey, err);
-    if (S_ISDIR(info.st_mode))
-        merge_say(merge, "not merged: %s: a subfolder is merged only if it is named itself", path);
-    return 0;
 }
 
 int report_merge_add_folder(struct report_merge *merge, const char *folder, const char *survey,
                             struct err *err)
 {
     struct dirent **entries = NULL;
-    int count = scandir(folder, &entries, is_meant, merge_name_order);
-    int rc =
-        count < 0 ? err_set_at(err, -errno, folder, 0, 0, "cannot read: %s", strerror(errno)) : 0;
+    int count = scandir(folder, &entries, merge_is_wanted, merge_name_order);
+    if (count < 0)
+        return err_set_at(err, -errno, folder, 0, 0, "cannot read: %s", strerror(errno));
     for (int i = 0; i < count; i++) {
-        char *path = rc ? NULL : str_format("%s/%s", folder, entries[i]->d_name);
-        if (path)
-            rc = merge_add_entry(merge, path, survey, err);
-        else if (!rc)
-            rc = err_no_memory(err);
+        char *path = str_format("%s/%s", folder, entries[i]->d_name);
+        struct stat info;
+        /* A file for which stat fails is passed on: reading it fails too and notes its name. */
+        if (stat(path, &info) || S_ISREG(info.st_mode))
+            merge_add_file(merge, path, survey);
+        else if (S_ISDIR(info.st_mode))
+            merge_say(merge, "not merged: %s: a subfolder is merged only if it is named itself",
+                      path);
         free(path);
         free(entries[i]);
     }
     free(entries);
-    return rc;
+    return 0;
 }
 
 struct report_merge_end report_merge_end(const struct report_merge *merge)
@@ -269,10 +235,19 @@ static int find_config(const struct report_merge *merge, struct report_basis *ba
     return merge_read_config(&newest->spool.survey, &basis->config, err);
 }
 
-/* Removes the GPUs that are not kept. */
-static void merge_thin(struct inventory *inventory, const bool *kept)
+/* Removes the GPUs of which another file is used. */
+static void merge_thin_inventory(struct report_merge *merge, size_t number)
 {
+    struct inventory *inventory = &merge->sources[number].inventory;
+    bool *kept = mem_array(inventory->gpu_count, sizeof *kept);
     size_t count = 0;
+    for (size_t i = 0; i < inventory->gpu_count; i++)
+        kept[i] = !inventory->gpus[i].uuid;
+    for (size_t i = 0; i < merge->pool.count; i++) {
+        const struct merge_entry *entry = &merge->pool.entries[i];
+        if (entry->source == number && !entry->dropped)
+            kept[entry->place] = true;
+    }
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         struct inventory_gpu gpu = inventory->gpus[i];
         if (kept[i])
@@ -281,42 +256,7 @@ static void merge_thin(struct inventory *inventory, const bool *kept)
             inventory_gpu_fini(&gpu);
     }
     inventory->gpu_count = count;
-}
-
-static int thin_inventory(struct report_merge *merge, size_t number)
-{
-    struct inventory *inventory = &merge->sources[number].inventory;
-    bool *kept = mem_array(inventory->gpu_count, sizeof *kept);
-    if (!kept)
-        return -ENOMEM;
-    for (size_t i = 0; i < inventory->gpu_count; i++)
-        kept[i] = !inventory->gpus[i].uuid;
-    for (size_t i = 0; i < merge->pool.count; i++) {
-        const struct merge_entry *entry = &merge->pool.entries[i];
-        if (entry->source == number && !entry->dropped)
-            kept[entry->place] = true;
-    }
-    merge_thin(inventory, kept);
     free(kept);
-    return 0;
-}
-
-static int add_all(struct report_merge *merge, struct judge *judge, struct err *err)
-{
-    int rc = 0;
-    for (size_t i = 0; i < merge->pool.count && !rc; i++) {
-        const struct merge_entry *entry = &merge->pool.entries[i];
-        if (entry->result && !entry->dropped)
-            rc = judge_add(judge, entry->result, err);
-    }
-    for (size_t i = 0; i < merge->count && !rc; i++) {
-        if (merge->sources[i].kind != MERGE_INVENTORY)
-            continue;
-        rc = thin_inventory(merge, i)
-                 ? err_no_memory(err)
-                 : judge_add_inventory(judge, &merge->sources[i].inventory, err);
-    }
-    return rc;
 }
 
 /* True if this program is like those so far; an empty word stands for none yet. */
@@ -359,9 +299,17 @@ static int merge_judge_all(struct report_merge *merge, const struct report_basis
     for (size_t i = 0; i < merge->count; i++)
         capacity += merge->sources[i].inventory.gpu_count;
     int rc = judge_create(&view, capacity, &judge, err);
-    if (rc)
-        return rc;
-    rc = add_all(merge, judge, err);
+    for (size_t i = 0; i < merge->pool.count && !rc; i++) {
+        const struct merge_entry *entry = &merge->pool.entries[i];
+        if (entry->result && !entry->dropped)
+            rc = judge_add(judge, entry->result, err);
+    }
+    for (size_t i = 0; i < merge->count && !rc; i++) {
+        if (merge->sources[i].kind != MERGE_INVENTORY)
+            continue;
+        merge_thin_inventory(merge, i);
+        rc = judge_add_inventory(judge, &merge->sources[i].inventory, err);
+    }
     if (!rc)
         rc = judge_finish(judge, inventory, err);
     judge_destroy(judge);
@@ -392,15 +340,13 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
     int rc = request->own_config ? 0 : find_config(merge, request->basis, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < merge->count; i++)
-        if (merge_source_pool(&merge->sources[i], i, &merge->pool) ||
-            merge_skipped_blame(&merge->skipped, &merge->sources[i]))
-            return err_no_memory(err);
-    if (merge_find_again(merge->sources, merge->count))
-        return err_no_memory(err);
+    for (size_t i = 0; i < merge->count; i++) {
+        merge_source_pool(&merge->sources[i], i, &merge->pool);
+        merge_skipped_blame(&merge->skipped, &merge->sources[i]);
+    }
+    merge_find_again(merge->sources, merge->count);
     merge_pool_settle(&merge->pool, said_twice, merge);
-    if (merge_find_overtaken(merge->sources, merge->count, &merge->pool))
-        return err_no_memory(err);
+    merge_find_overtaken(merge->sources, merge->count, &merge->pool);
     if (merge->twice > SAID_MAX)
         merge_say(merge, "%zu more results of GPUs that are in several files: the newest is used",
                   merge->twice - SAID_MAX);
@@ -408,14 +354,13 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
         merge_say(merge,
                   "%zu %s could not be read: the inventory may lack results, so the exit code is 4",
                   merge->skipped.count, merge->skipped.count == 1 ? "file" : "files");
-    if (merge_head(merge->sources, merge->count, &merge->pool, request, inventory))
-        return err_no_memory(err);
+    merge_head(merge->sources, merge->count, &merge->pool, request, inventory);
     rc = merge_judge_all(merge, request->basis, inventory, err);
-    if (!rc && merge_unknown(merge->sources, merge->count, inventory))
-        rc = err_no_memory(err);
+    if (rc)
+        return rc;
+    merge_unknown(merge->sources, merge->count, inventory);
     const struct judge_basis view = report_basis_view(request->basis, NULL);
-    if (!rc)
-        rc = judge_missing_gpus(&view, inventory, err);
+    rc = judge_missing_gpus(&view, inventory, err);
     inventory->exit_code = merge_exit_code(merge, inventory);
     return rc;
 }

@@ -12,13 +12,12 @@ struct report_merge;
 
 /* Called with each message for the user, one line. */
 typedef void report_note(void *user, const char *text);
-int report_merge_create(report_note *note, void *user, struct report_merge **out_merge,
-                        struct err *err);
+struct report_merge *report_merge_create(report_note *note, void *user);
 void report_merge_destroy(struct report_merge *merge); /* accepts NULL */
 
 /* Adds one file. A file that is damaged, not ours or from a newer program is noted and counted as
- * skipped. 0 or -ENOMEM. */
-int report_merge_add(struct report_merge *merge, const char *path, struct err *err);
+ * skipped. */
+void report_merge_add(struct report_merge *merge, const char *path);
 
 /* The same for each file of a folder. survey: adds only spool files of this survey; NULL: all
  * files. -errno if the folder cannot be read. */

@@ -1,7 +1,6 @@
 /* Header, counts, nodes and ranks of a merged inventory. */
 #include "report/merge/merge_head.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,12 +68,10 @@ static bool is_told_by(const struct merge_source *source, const struct merge_sou
            str_equal(source->spool.origin.survey, other->spool.origin.survey);
 }
 
-int merge_find_again(struct merge_source *sources, size_t count)
+void merge_find_again(struct merge_source *sources, size_t count)
 {
     struct merge_source **heads = mem_array(count, sizeof *heads);
     size_t head_count = 0;
-    if (!heads)
-        return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         if (sources[i].kind != MERGE_GPU)
             heads[head_count++] = &sources[i];
@@ -82,7 +79,6 @@ int merge_find_again(struct merge_source *sources, size_t count)
         for (size_t k = 0; k < head_count && !heads[i]->again; k++)
             heads[i]->again = k != i && is_told_by(heads[i], heads[k]);
     free(heads);
-    return 0;
 }
 
 /* Without MPI, also marks the plans of the ranks of that survey that had no GPU. */
@@ -97,18 +93,15 @@ static void overtake(struct merge_source *sources, size_t count, struct merge_so
     }
 }
 
-int merge_find_overtaken(struct merge_source *sources, size_t count, const struct merge_pool *pool)
+void merge_find_overtaken(struct merge_source *sources, size_t count, const struct merge_pool *pool)
 {
     size_t *left = mem_array(count, sizeof *left); /* GPUs of each file that no later survey has */
-    if (!left)
-        return -ENOMEM;
     for (size_t i = 0; i < pool->count; i++)
         left[pool->entries[i].source] += !pool->entries[i].overtaken;
     for (size_t i = 0; i < count; i++)
         if (sources[i].kind == MERGE_SURVEY && sources[i].spool.survey.expected_count && !left[i])
             overtake(sources, count, &sources[i]);
     free(left);
-    return 0;
 }
 
 /* A rank, and whether one of its GPUs is still missing. */
@@ -129,15 +122,12 @@ static int rank_order(const void *a, const void *b)
 /* Considers the GPUs of the source with status lost. *out_silent: ranks with such a GPU that no
  * other file has. *out_recovered: ranks whose lost GPUs are all in other files. *out_all: other
  * files have every GPU of the source. */
-static int count_silent(const struct merge_source *sources, size_t number,
-                        const struct merge_pool *pool, uint32_t *out_silent,
-                        uint32_t *out_recovered, bool *out_all)
+static void count_silent(const struct merge_source *sources, size_t number,
+                         const struct merge_pool *pool, uint32_t *out_silent,
+                         uint32_t *out_recovered, bool *out_all)
 {
     struct rank *ranks = mem_array(pool->count, sizeof *ranks);
-    size_t count = 0;
-    if (!ranks)
-        return -ENOMEM;
-    size_t dropped = 0, own = 0;
+    size_t count = 0, dropped = 0, own = 0;
     for (size_t i = 0; i < pool->count; i++) {
         const struct merge_entry *entry = &pool->entries[i];
         if (entry->source != number)
@@ -158,7 +148,6 @@ static int count_silent(const struct merge_source *sources, size_t number,
         *out_recovered += first && !ranks[i].missing;
     }
     free(ranks);
-    return 0;
 }
 
 /* Ranks whose GPUs are not known. */
@@ -177,7 +166,7 @@ static bool *merge_own_plans(const struct merge_source *sources, size_t count,
 {
     const uint32_t ranks = plan->spool.survey.ranks;
     bool *own = mem_array(ranks, sizeof *own);
-    for (size_t i = 0; own && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct spool_survey *other = &sources[i].spool.survey;
         if (sources[i].kind == MERGE_SURVEY && other->apart && other->rank < ranks &&
             str_equal(sources[i].spool.origin.survey, plan->spool.origin.survey))
@@ -187,13 +176,11 @@ static bool *merge_own_plans(const struct merge_source *sources, size_t count,
 }
 
 /* Ranks of the survey that left nothing. plan: its only plan, or the one that is used. */
-static int count_planless(const struct merge_source *sources, size_t count,
-                          const struct merge_source *plan, uint32_t *out_lost)
+static uint32_t count_planless(const struct merge_source *sources, size_t count,
+                               const struct merge_source *plan)
 {
     const struct spool_survey *survey = &plan->spool.survey;
     bool *own = merge_own_plans(sources, count, plan);
-    if (!own)
-        return -ENOMEM;
     uint32_t lost = survey->apart ? 0 : survey->lost_ranks;
     for (uint32_t rank = 0; survey->apart && rank < survey->ranks; rank++)
         lost += !own[rank];
@@ -204,27 +191,24 @@ static int count_planless(const struct merge_source *sources, size_t count,
         lost -= lost && came && unknown->status == GPU_LOST;
     }
     free(own);
-    *out_lost = lost;
-    return 0;
+    return lost;
 }
 
 /* Adds the ranks of source `number`, and how many of them are lost. The pool must be settled. */
-static int merge_add_ranks(const struct merge_source *sources, size_t count, size_t number,
-                           const struct merge_pool *pool, struct inventory *inventory)
+static void merge_add_ranks(const struct merge_source *sources, size_t count, size_t number,
+                            const struct merge_pool *pool, struct inventory *inventory)
 {
     const struct merge_source *source = &sources[number];
     uint32_t silent, recovered, lost = 0;
     bool all;
     if (source->kind == MERGE_GPU)
-        return 0;
-    if (count_silent(sources, number, pool, &silent, &recovered, &all))
-        return -ENOMEM;
+        return;
+    count_silent(sources, number, pool, &silent, &recovered, &all);
     if (source->kind == MERGE_SURVEY) {
-        if (!source->again && count_planless(sources, count, source, &lost))
-            return -ENOMEM;
+        lost = source->again ? 0 : count_planless(sources, count, source);
         inventory->total_ranks += source->again ? 0 : source->spool.survey.ranks;
         inventory->total_lost_ranks += silent + lost;
-        return 0;
+        return;
     }
     lost = source->inventory.total_lost_ranks;
     uint32_t unknown = count_unknown(&source->inventory);
@@ -234,7 +218,6 @@ static int merge_add_ranks(const struct merge_source *sources, size_t count, siz
         lost -= lost < recovered ? lost : recovered;
     inventory->total_ranks += source->again ? 0 : source->inventory.total_ranks;
     inventory->total_lost_ranks += source->again ? silent : lost;
-    return 0;
 }
 
 /* True for a plan or an inventory, if no other file describes the same survey. Files of GPUs belong
@@ -286,19 +269,15 @@ struct names {
     size_t count, capacity;
 };
 
-static int add_name(struct names *names, const char *name)
+static void names_add(struct names *names, const char *name)
 {
     if (!name)
-        return 0;
-    const char **grown = mem_grow(names->items, &names->capacity, names->count + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    names->items = grown;
-    grown[names->count++] = name;
-    return 0;
+        return;
+    names->items = mem_grow(names->items, &names->capacity, names->count + 1, sizeof *names->items);
+    names->items[names->count++] = name;
 }
 
-static void settle_names(struct names *names)
+static void names_settle(struct names *names)
 {
     size_t kept = 0;
     if (names->count)
@@ -323,43 +302,45 @@ static const char *node_of(const struct merge_source *sources, const struct merg
 }
 
 /* Nodes with GPUs. */
-static int full_nodes(const struct merge_source *sources, const struct merge_pool *pool,
-                      struct names *out_names)
+static void names_add_full(struct names *names, const struct merge_source *sources,
+                           const struct merge_pool *pool)
 {
     for (size_t i = 0; i < pool->count; i++)
-        if (!pool->entries[i].dropped && add_name(out_names, node_of(sources, &pool->entries[i])))
-            return -ENOMEM;
-    settle_names(out_names);
-    return 0;
+        if (!pool->entries[i].dropped)
+            names_add(names, node_of(sources, &pool->entries[i]));
+    names_settle(names);
 }
 
 /* Nodes on which no GPU was seen. */
-static int bare_nodes(const struct merge_source *sources, size_t count, struct names *out_names)
+static void names_add_bare(struct names *names, const struct merge_source *sources, size_t count)
 {
     for (size_t s = 0; s < count; s++) {
         const struct spool_survey *survey = &sources[s].spool.survey;
         const struct inventory *inventory = &sources[s].inventory;
         for (size_t i = 0; i < survey->bare_count; i++)
-            if (add_name(out_names, survey->bare_nodes[i]))
-                return -ENOMEM;
+            names_add(names, survey->bare_nodes[i]);
         for (size_t i = 0; i < inventory->node_finding_count; i++)
-            if (str_equal(inventory->node_findings[i].finding, inventory_bare_node) &&
-                add_name(out_names, inventory->node_findings[i].node))
-                return -ENOMEM;
+            if (str_equal(inventory->node_findings[i].finding, inventory_bare_node))
+                names_add(names, inventory->node_findings[i].node);
     }
-    settle_names(out_names);
-    return 0;
+    names_settle(names);
 }
 
 /* A node without a GPU in one survey may have one in another. */
-static int fill_nodes(const struct names *full, struct names *bare, struct inventory *inventory)
+static void merge_fill_nodes(const struct merge_source *sources, size_t count,
+                             const struct merge_pool *pool, struct inventory *inventory)
 {
+    struct names full = {0}, bare = {0};
     size_t kept = 0;
-    for (size_t i = 0; i < bare->count; i++)
-        if (!merge_has_name(full, bare->items[i]))
-            bare->items[kept++] = bare->items[i];
-    inventory->total_nodes = (uint32_t)(full->count + kept);
-    return inventory_add_bare(inventory, bare->items, kept);
+    names_add_full(&full, sources, pool);
+    names_add_bare(&bare, sources, count);
+    for (size_t i = 0; i < bare.count; i++)
+        if (!merge_has_name(&full, bare.items[i]))
+            bare.items[kept++] = bare.items[i];
+    inventory->total_nodes = (uint32_t)(full.count + kept);
+    inventory_add_bare(inventory, bare.items, kept);
+    free(full.items);
+    free(bare.items);
 }
 
 /* From the plan of the survey to its last result. */
@@ -376,20 +357,19 @@ static double elapsed_s(const struct merge_source *sources, size_t count,
 
 /* Merged surveys may be from several partitions: their ranks are added, and the longest time is
  * used. */
-static int add_counts(const struct merge_source *sources, size_t count,
-                      const struct merge_pool *pool, bool ends_now, struct inventory *inventory)
+static void merge_add_counts(const struct merge_source *sources, size_t count,
+                             const struct merge_pool *pool, bool ends_now,
+                             struct inventory *inventory)
 {
     for (size_t i = 0; i < count; i++) {
         const struct merge_source *source = &sources[i];
         double wall_s = source->kind == MERGE_INVENTORY ? source->inventory.wall_s
                         : source->kind == MERGE_SURVEY ? elapsed_s(sources, count, source, ends_now)
                                                        : 0;
-        if (merge_add_ranks(sources, count, i, pool, inventory))
-            return -ENOMEM;
+        merge_add_ranks(sources, count, i, pool, inventory);
         if (wall_s > inventory->wall_s)
             inventory->wall_s = wall_s;
     }
-    return 0;
 }
 
 /* The value, if it is the same in all files; NULL otherwise. */
@@ -408,23 +388,23 @@ static const char *common_origin(const struct merge_source *sources, size_t coun
 }
 
 /* The time of the newest result: results do not become newer when they are merged. */
-static int set_time(const struct merge_source *sources, size_t count, struct inventory *inventory)
+static void merge_set_time(const struct merge_source *sources, size_t count,
+                           struct inventory *inventory)
 {
     char stamp[CLOCK_STAMP_MAX];
     uint64_t newest_ms = 0;
     for (size_t i = 0; i < count; i++)
         newest_ms = sources[i].time_ms > newest_ms ? sources[i].time_ms : newest_ms;
     if (!newest_ms)
-        return 0;
+        return;
     clock_stamp_of(newest_ms, stamp);
     free(inventory->generated);
-    inventory->generated = NULL;
-    return str_copy_to(&inventory->generated, stamp);
+    inventory->generated = str_copy(stamp);
 }
 
 /* Uses the command of the only survey, or of the merge. */
-static int merge_fill_head(const struct merge_source *sources, size_t count,
-                           const struct report_merge_request *request, struct inventory *inventory)
+static void merge_fill_head(const struct merge_source *sources, size_t count,
+                            const struct report_merge_request *request, struct inventory *inventory)
 {
     const struct merge_source *only = only_survey(sources, count);
     const char *backend = common_origin(sources, count, &inventory->seed);
@@ -443,92 +423,67 @@ static int merge_fill_head(const struct merge_source *sources, size_t count,
     for (size_t i = 0; i < count; i++)
         inventory->anonymous |=
             sources[i].kind == MERGE_INVENTORY && sources[i].inventory.anonymous;
-    int rc = inventory_set_head(inventory, request->version, backend, command, command_count);
-    return rc ? rc : set_time(sources, count, inventory);
-}
-
-static int add_versions(struct names *versions, const struct merge_source *source)
-{
-    if (source->kind != MERGE_INVENTORY)
-        return add_name(versions, source->spool.origin.version);
-    int rc = 0;
-    for (size_t i = 0; i < inventory_measured_by_count(&source->inventory) && !rc; i++)
-        rc = add_name(versions, inventory_measured_by(&source->inventory, i));
-    return rc;
+    inventory_set_head(inventory, request->version, backend, command, command_count);
+    merge_set_time(sources, count, inventory);
 }
 
 /* The versions that measured what is used, unless it is the version of this program alone. */
-static int fill_measured_by(const struct merge_source *sources, const struct merge_pool *pool,
-                            const char *version, struct inventory *inventory)
+static void merge_fill_measured_by(const struct merge_source *sources,
+                                   const struct merge_pool *pool, const char *version,
+                                   struct inventory *inventory)
 {
     struct names versions = {0};
-    int rc = 0;
-    for (size_t i = 0; i < pool->count && !rc; i++)
-        if (!pool->entries[i].dropped && !pool->entries[i].planned)
-            rc = add_versions(&versions, &sources[pool->entries[i].source]);
-    settle_names(&versions);
-    bool other =
-        versions.count > 1 || (versions.count == 1 && strcmp(versions.items[0], version) != 0);
-    if (!rc && other) {
-        inventory->measured_by = mem_array(versions.count, sizeof *inventory->measured_by);
-        rc = inventory->measured_by ? 0 : -ENOMEM;
+    for (size_t i = 0; i < pool->count; i++) {
+        const struct merge_source *source = &sources[pool->entries[i].source];
+        if (pool->entries[i].dropped || pool->entries[i].planned)
+            continue;
+        if (source->kind != MERGE_INVENTORY)
+            names_add(&versions, source->spool.origin.version);
+        else
+            for (size_t k = 0; k < inventory_measured_by_count(&source->inventory); k++)
+                names_add(&versions, inventory_measured_by(&source->inventory, k));
     }
-    for (size_t i = 0; i < versions.count && other && !rc; i++) {
-        rc = str_copy_to(&inventory->measured_by[i], versions.items[i]);
-        inventory->measured_by_count += !rc;
+    names_settle(&versions);
+    if (versions.count > 1 || (versions.count == 1 && strcmp(versions.items[0], version) != 0)) {
+        inventory->measured_by = mem_array(versions.count, sizeof *inventory->measured_by);
+        for (size_t i = 0; i < versions.count; i++)
+            inventory->measured_by[inventory->measured_by_count++] = str_copy(versions.items[i]);
     }
     free(versions.items);
-    return rc;
 }
 
-int merge_head(const struct merge_source *sources, size_t count, const struct merge_pool *pool,
-               const struct report_merge_request *request, struct inventory *inventory)
+void merge_head(const struct merge_source *sources, size_t count, const struct merge_pool *pool,
+                const struct report_merge_request *request, struct inventory *inventory)
 {
-    struct names full = {0}, bare = {0};
-    int rc = full_nodes(sources, pool, &full);
-    if (rc)
-        goto out;
-    rc = bare_nodes(sources, count, &bare);
-    if (rc)
-        goto out;
-    rc = fill_nodes(&full, &bare, inventory);
-    if (rc)
-        goto out;
-    rc = merge_fill_head(sources, count, request, inventory);
-    if (rc)
-        goto out;
-    rc = fill_measured_by(sources, pool, request->version, inventory);
-    if (rc)
-        goto out;
-    rc = add_counts(sources, count, pool, request->ends_now, inventory);
-out:
-    free(full.items);
-    free(bare.items);
-    return rc;
+    merge_fill_nodes(sources, count, pool, inventory);
+    merge_fill_head(sources, count, request, inventory);
+    merge_fill_measured_by(sources, pool, request->version, inventory);
+    merge_add_counts(sources, count, pool, request->ends_now, inventory);
 }
 
 /* Without MPI each rank writes a plan, so a rank without a plan left nothing. */
-static int add_planless(struct inventory *inventory, const bool *own, uint32_t ranks)
+static void merge_add_planless(struct inventory *inventory, const bool *own, uint32_t ranks)
 {
-    int rc = 0;
-    for (uint32_t rank = 0; rank < ranks && !rc; rank++) {
+    for (uint32_t rank = 0; rank < ranks; rank++) {
         char reason[96];
         const struct inventory_unmeasured entry = {
             .rank = (int32_t)rank, .status = GPU_LOST, .reason = reason};
         snprintf(reason, sizeof reason,
                  "rank %u did not start, or ended before it had listed its GPUs", rank);
         if (!own[rank])
-            rc = inventory_add_unknown(inventory, &entry);
+            inventory_add_unknown(inventory, &entry);
     }
-    return rc;
 }
 
 /* Skips ranks that rank 0 called lost, but that later measured without MPI. */
-static int add_unknown_of_plan(struct inventory *inventory, const bool *own,
-                               const struct spool_survey *survey)
+static void merge_add_unknown(struct inventory *inventory, const struct merge_source *sources,
+                              size_t count, const struct merge_source *source)
 {
-    int rc = 0;
-    for (size_t i = 0; i < survey->unknown_count && !rc; i++) {
+    const struct spool_survey *survey = &source->spool.survey;
+    if (source->kind != MERGE_SURVEY || (source->again && !survey->apart))
+        return;
+    bool *own = merge_own_plans(sources, count, source);
+    for (size_t i = 0; i < survey->unknown_count; i++) {
         const struct gpu_result *rank = &survey->unknown[i];
         const struct inventory_unmeasured entry = {
             .node = rank->node,
@@ -540,36 +495,22 @@ static int add_unknown_of_plan(struct inventory *inventory, const bool *own,
         bool counts = survey->apart || rank->rank < 0 || (uint32_t)rank->rank >= survey->ranks ||
                       !own[rank->rank];
         if (counts)
-            rc = inventory_add_unknown(inventory, &entry);
+            inventory_add_unknown(inventory, &entry);
     }
-    return rc;
-}
-
-static int add_unknown_of(struct inventory *inventory, const struct merge_source *sources,
-                          size_t count, const struct merge_source *source)
-{
-    const struct spool_survey *survey = &source->spool.survey;
-    if (source->kind != MERGE_SURVEY || (source->again && !survey->apart))
-        return 0;
-    bool *own = merge_own_plans(sources, count, source);
-    int rc = own ? add_unknown_of_plan(inventory, own, survey) : -ENOMEM;
-    if (!rc && survey->apart && !source->again)
-        rc = add_planless(inventory, own, survey->ranks);
+    if (survey->apart && !source->again)
+        merge_add_planless(inventory, own, survey->ranks);
     free(own);
-    return rc;
 }
 
-int merge_unknown(const struct merge_source *sources, size_t count, struct inventory *inventory)
+void merge_unknown(const struct merge_source *sources, size_t count, struct inventory *inventory)
 {
     size_t known = inventory->unmeasured_count;
-    int rc = 0;
-    for (size_t s = 0; s < count && !rc; s++) {
+    for (size_t s = 0; s < count; s++) {
         const struct inventory *other = &sources[s].inventory;
-        rc = add_unknown_of(inventory, sources, count, &sources[s]);
-        for (size_t i = 0; i < other->unmeasured_count && !rc && !sources[s].again; i++)
+        merge_add_unknown(inventory, sources, count, &sources[s]);
+        for (size_t i = 0; i < other->unmeasured_count && !sources[s].again; i++)
             if (!other->unmeasured[i].uuid)
-                rc = inventory_add_unknown(inventory, &other->unmeasured[i]);
+                inventory_add_unknown(inventory, &other->unmeasured[i]);
     }
     inventory_settle_unknown(inventory, known);
-    return rc;
 }

@@ -6,20 +6,20 @@
 #include "report/merge/merge.h"
 #include "report/merge/merge_source.h"
 
-/* Marks all plans and inventories of a survey but one, if several files describe it. 0 or
- * -ENOMEM. */
-int merge_find_again(struct merge_source *sources, size_t count);
+/* Marks all plans and inventories of a survey but one, if several files describe it. */
+void merge_find_again(struct merge_source *sources, size_t count);
 
 /* Marks plans whose GPUs were all measured by a later survey, for folders that are used repeatedly.
- * The pool must be settled. 0 or -ENOMEM. */
-int merge_find_overtaken(struct merge_source *sources, size_t count, const struct merge_pool *pool);
+ * The pool must be settled. */
+void merge_find_overtaken(struct merge_source *sources, size_t count,
+                          const struct merge_pool *pool);
 
 /* Called before judging: fills in header, counts and nodes without a GPU. The pool must be settled.
- * 0 or -ENOMEM. */
-int merge_head(const struct merge_source *sources, size_t count, const struct merge_pool *pool,
-               const struct report_merge_request *request, struct inventory *inventory);
+ */
+void merge_head(const struct merge_source *sources, size_t count, const struct merge_pool *pool,
+                const struct report_merge_request *request, struct inventory *inventory);
 
 /* Called after judging: adds the ranks whose GPUs are not known. */
-int merge_unknown(const struct merge_source *sources, size_t count, struct inventory *inventory);
+void merge_unknown(const struct merge_source *sources, size_t count, struct inventory *inventory);
 
 #endif

@@ -15,15 +15,11 @@
 #include "judge/world.h"
 #include "report/record_bytes.h"
 
-int merge_pool_add(struct merge_pool *pool, const struct merge_entry *entry)
+void merge_pool_add(struct merge_pool *pool, const struct merge_entry *entry)
 {
-    struct merge_entry *grown =
-        mem_grow(pool->entries, &pool->capacity, pool->count + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    pool->entries = grown;
-    grown[pool->count++] = *entry;
-    return 0;
+    pool->entries =
+        mem_grow(pool->entries, &pool->capacity, pool->count + 1, sizeof *pool->entries);
+    pool->entries[pool->count++] = *entry;
 }
 
 /* By GPU; those cut short first; then by time. Of equal times, the file that was added later comes
@@ -98,9 +94,8 @@ static uint64_t parse_time_ms(const char *stamp)
 static int check_models(const struct inventory *inventory, const char *path, struct err *err)
 {
     struct inventory_lookup *lookup = NULL;
-    if (inventory_lookup_create(inventory, &lookup))
-        return err_no_memory(err);
     int rc = 0;
+    inventory_lookup_create(inventory, &lookup);
     for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
         if (gpu->model && !inventory_model_of(lookup, gpu))
@@ -152,8 +147,7 @@ int merge_source_read(const char *path, struct merge_source *out_source, struct 
 {
     struct merge_source source = {.name = str_copy(path)};
     struct strbuf bytes = {0};
-    int rc =
-        source.name ? yaml_load_text(path, &yaml_limits_plain, &bytes, err) : err_no_memory(err);
+    int rc = yaml_load_text(path, &yaml_limits_plain, &bytes, err);
     if (!rc)
         rc = merge_read_bytes(&bytes, path, &source, err);
     strbuf_fini(&bytes);
@@ -183,60 +177,56 @@ static int merge_uuid_order(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The sorted UUIDs of GPUs that an interrupted survey did not measure, freed with free(). NULL: out
- * of memory. */
+/* The sorted UUIDs of GPUs that an interrupted survey did not measure, freed with free(). */
 static const char **find_cut_short(const struct inventory *inventory, size_t *out_count)
 {
     const char **uuids = mem_array(inventory->unmeasured_count, sizeof *uuids);
     size_t count = 0;
-    for (size_t i = 0; uuids && i < inventory->unmeasured_count; i++) {
+    for (size_t i = 0; i < inventory->unmeasured_count; i++) {
         const struct inventory_unmeasured *entry = &inventory->unmeasured[i];
         if (entry->uuid && is_cut_short(entry->status, entry->reason))
             uuids[count++] = entry->uuid;
     }
-    if (count)
-        qsort(uuids, count, sizeof *uuids, merge_uuid_order);
+    qsort(uuids, count, sizeof *uuids, merge_uuid_order);
     *out_count = count;
     return uuids;
 }
 
-static int pool_inventory(const struct merge_source *source, size_t number, struct merge_pool *pool)
+static void pool_inventory(const struct merge_source *source, size_t number,
+                           struct merge_pool *pool)
 {
     const struct inventory *inventory = &source->inventory;
     size_t cut_count = 0;
     const char **cut_short = find_cut_short(inventory, &cut_count);
-    int rc = cut_short ? 0 : -ENOMEM;
     double wall_s = isfinite(inventory->wall_s) ? inventory->wall_s : 0;
     uint64_t wall_ms = (uint64_t)(fmin(fmax(wall_s, 0), 1e9) * 1000);
     uint64_t begun_ms = source->time_ms > wall_ms ? source->time_ms - wall_ms : 0;
-    for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {
+    for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
         const char *uuid = gpu->uuid;
         const struct merge_entry entry = {
             .uuid = uuid,
-            .cut_short = uuid && cut_count &&
-                         bsearch(&uuid, cut_short, cut_count, sizeof uuid, merge_uuid_order),
+            .cut_short =
+                uuid && bsearch(&uuid, cut_short, cut_count, sizeof uuid, merge_uuid_order),
             /* Nothing is known about a lost GPU since the survey began. */
             .time_ms = gpu->status == GPU_LOST ? begun_ms : source->time_ms,
             .source = number,
             .place = i,
         };
-        rc = uuid ? merge_pool_add(pool, &entry) : 0;
+        if (uuid)
+            merge_pool_add(pool, &entry);
     }
     free(cut_short);
-    return rc;
 }
 
-static int pool_plan(struct merge_source *source, size_t number, struct merge_pool *pool)
+static void pool_plan(struct merge_source *source, size_t number, struct merge_pool *pool)
 {
     struct spool_survey *survey = &source->spool.survey;
     for (size_t i = 0; i < survey->expected_count; i++) {
         struct gpu_result *gpu = &survey->expected[i];
         gpu->status = GPU_LOST;
         free(gpu->reason);
-        gpu->reason = NULL;
-        if (str_copy_to(&gpu->reason, "its rank left no result"))
-            return -ENOMEM;
+        gpu->reason = str_copy("its rank left no result");
         const struct merge_entry entry = {
             .uuid = gpu->uuid,
             .time_ms = source->time_ms,
@@ -245,18 +235,12 @@ static int pool_plan(struct merge_source *source, size_t number, struct merge_po
             .planned = true,
             .result = gpu,
         };
-        if (merge_pool_add(pool, &entry))
-            return -ENOMEM;
+        merge_pool_add(pool, &entry);
     }
-    return 0;
 }
 
-int merge_source_pool(struct merge_source *source, size_t number, struct merge_pool *pool)
+void merge_source_pool(struct merge_source *source, size_t number, struct merge_pool *pool)
 {
-    if (source->kind == MERGE_INVENTORY)
-        return pool_inventory(source, number, pool);
-    if (source->kind == MERGE_SURVEY)
-        return pool_plan(source, number, pool);
     const struct merge_entry entry = {
         .uuid = source->spool.gpu.uuid,
         .time_ms = source->time_ms,
@@ -265,5 +249,10 @@ int merge_source_pool(struct merge_source *source, size_t number, struct merge_p
         .cut_short = is_cut_short(source->spool.gpu.status, source->spool.gpu.reason),
         .result = &source->spool.gpu,
     };
-    return merge_pool_add(pool, &entry);
+    if (source->kind == MERGE_INVENTORY)
+        pool_inventory(source, number, pool);
+    else if (source->kind == MERGE_SURVEY)
+        pool_plan(source, number, pool);
+    else
+        merge_pool_add(pool, &entry);
 }

@@ -31,7 +31,7 @@ struct merge_pool {
     size_t count, capacity;
 };
 
-int merge_pool_add(struct merge_pool *pool, const struct merge_entry *entry); /* 0, -ENOMEM */
+void merge_pool_add(struct merge_pool *pool, const struct merge_entry *entry);
 
 /* Marks all entries of each GPU except the newest that is not cut short as dropped. `said` is
  * called for each result dropped for that of another file; not for plans. */
@@ -53,11 +53,11 @@ struct merge_source {
                    the same GPUs */
 };
 
-/* -ENOMEM, or an error that says what is wrong with the file. */
+/* Fails with an error that says what is wrong with the file. */
 int merge_source_read(const char *path, struct merge_source *out_source, struct err *err);
 void merge_source_fini(struct merge_source *source);
 
-/* Adds the GPUs of the file to the pool. 0 or -ENOMEM. */
-int merge_source_pool(struct merge_source *source, size_t number, struct merge_pool *pool);
+/* Adds the GPUs of the file to the pool. */
+void merge_source_pool(struct merge_source *source, size_t number, struct merge_pool *pool);
 
 #endif

@@ -36,11 +36,8 @@ static int merge_spool(const struct standalone_part *part, const char *survey,
         .command = command,
         .command_count = 1,
     };
-    struct report_merge *merge = NULL;
-    int rc = report_merge_create(warn_of_merge, NULL, &merge, err);
-    if (rc)
-        return rc;
-    rc = report_merge_add_folder(merge, part->folder, survey, err);
+    struct report_merge *merge = report_merge_create(warn_of_merge, NULL);
+    int rc = report_merge_add_folder(merge, part->folder, survey, err);
     if (!rc)
         rc = report_merge_finish(merge, &request, inventory, err);
     report_merge_destroy(merge);
