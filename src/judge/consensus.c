@@ -310,9 +310,9 @@ static void consensus_cells(const struct consensus_column *values,
         consensus_numbers(values, kind, n, out);
     }
     reason = cell_is_number(kind) ? (2 * noisy > n ? reason : 0) : kind->reason;
-    str_copy_to(&out->unit, fleet_text(fleet, kind->unit));
-    str_copy_to(&out->method, fleet_text(fleet, kind->method));
-    str_copy_to(&out->reason, fleet_text(fleet, reason));
+    out->unit = str_copy(fleet_text(fleet, kind->unit));
+    out->method = str_copy(fleet_text(fleet, kind->method));
+    out->reason = str_copy(fleet_text(fleet, reason));
     measure_put_words(fleet, kind, out);
     bool rows = str_equal(fleet_text(fleet, values->metric->head.name), LINK_ROW_METRIC);
     for (size_t i = 0; i < notes->metric->note_count && !rows; i++) /* rows are of one GPU */

@@ -27,7 +27,7 @@ static int fleet_text_order(const struct fleet *fleet, uint32_t a, uint32_t b)
     return a == b ? 0 : str_order(fleet_text(fleet, a), fleet_text(fleet, b));
 }
 
-static int gpu_place_order(const void *left, const void *right, void *user)
+static int fleet_gpu_order(const void *left, const void *right, void *user)
 {
     const struct fleet *fleet = user;
     const struct fleet_gpu *a = &fleet->gpus[*(const uint32_t *)left];
@@ -105,7 +105,7 @@ static char *model_slug(const char *name)
 
 /* If models have the same name (other board, other MIG profile), the further ones get -2, -3, ...
  */
-static void name_models(struct fleet *fleet)
+static void name_groups(struct fleet *fleet)
 {
     struct symbols taken = {0}, bases = {0}; /* ids in use; their names without a number */
     size_t *numbers = NULL, capacity = 0;    /* by base: the last number, 2 after "x-2" */
@@ -128,7 +128,7 @@ static void name_models(struct fleet *fleet)
 }
 
 /* One group per model key. A GPU of unknown model has no group. */
-static void open_models(struct fleet *fleet)
+static void open_groups(struct fleet *fleet)
 {
     uint32_t *by_key = mem_array(fleet->symbols.count, sizeof *by_key); /* not 0: has a group */
     size_t capacity = 0;
@@ -153,7 +153,7 @@ static void open_models(struct fleet *fleet)
     free(by_key);
 }
 
-static void fill_models(struct fleet *fleet)
+static void fill_groups(struct fleet *fleet)
 {
     for (size_t i = 0; i < fleet->count; i++)
         if (fleet->gpus[i].group != GROUP_NONE)
@@ -176,11 +176,11 @@ void fleet_group(struct fleet *fleet)
     for (size_t i = 0; i < fleet->count; i++)
         fleet->order[i] = (uint32_t)i;
     if (fleet->count)
-        qsort_r(fleet->order, fleet->count, sizeof *fleet->order, gpu_place_order, fleet);
+        qsort_r(fleet->order, fleet->count, sizeof *fleet->order, fleet_gpu_order, fleet);
     fleet_sort_columns(fleet);
-    open_models(fleet);
-    name_models(fleet);
-    fill_models(fleet);
+    open_groups(fleet);
+    name_groups(fleet);
+    fill_groups(fleet);
 }
 
 struct division {

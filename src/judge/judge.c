@@ -49,15 +49,12 @@ const struct judge_stage judge_stages[] = {
 };
 const size_t judge_stage_count = COUNT_OF(judge_stages);
 
-int judge_create(const struct judge_basis *basis, size_t capacity, struct judge **out_judge,
-                 struct err *err)
+struct judge *judge_create(const struct judge_basis *basis, size_t capacity)
 {
-    (void)err;
     struct judge *judge = mem_array(1, sizeof *judge);
     judge->basis = *basis;
     fleet_init(&judge->fleet, capacity);
-    *out_judge = judge;
-    return 0;
+    return judge;
 }
 
 void judge_destroy(struct judge *judge)
@@ -107,9 +104,8 @@ int judge_add_inventory(struct judge *judge, const struct inventory *inventory, 
     return rc;
 }
 
-int judge_compare(struct judge *judge, struct err *err)
+void judge_compare(struct judge *judge)
 {
-    (void)err;
     const struct judge_config *config = judge->basis.config;
     struct fleet *fleet = &judge->fleet;
     fleet_group(fleet);
@@ -127,7 +123,6 @@ int judge_compare(struct judge *judge, struct err *err)
             judge_stages[i].compare(judge);
     }
     judge->compared = true;
-    return 0;
 }
 
 /* The facts in which the GPU differs from its model. A fact that the model's record has and the GPU
@@ -173,7 +168,7 @@ static void list_usual_facts(const struct fleet *fleet, const struct group *grou
 }
 
 /* Every judged metric that was measured; NaN (null in the file) if that failed. */
-static void list_values(const struct judge *judge, uint32_t gpu, struct inventory_gpu *out)
+static void list_judged_values(const struct judge *judge, uint32_t gpu, struct inventory_gpu *out)
 {
     const struct judge_config *config = judge->basis.config;
     size_t count = 0;
@@ -194,7 +189,8 @@ static void list_values(const struct judge *judge, uint32_t gpu, struct inventor
     }
 }
 
-static void fill_gpu(const struct judge *judge, uint32_t number, struct inventory_gpu *out)
+static void fill_inventory_gpu(const struct judge *judge, uint32_t number,
+                               struct inventory_gpu *out)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct fleet_gpu *gpu = &fleet->gpus[number];
@@ -211,7 +207,7 @@ static void fill_gpu(const struct judge *judge, uint32_t number, struct inventor
                   : gpu->outlier ? GPU_OUTLIER
                                  : GPU_OK;
     list_facts(fleet, SET_BOARD, number, &out->board);
-    list_values(judge, number, out);
+    list_judged_values(judge, number, out);
     confirmations_list(judge, number, &out->measured_again);
     link_row_list(fleet, number, &out->links);
     judge_load_list(judge, number, &out->load);
@@ -224,8 +220,8 @@ static void fill_gpu(const struct judge *judge, uint32_t number, struct inventor
     list(fleet, SET_HEALTH, number, &out->health);
 }
 
-static void fill_model(const struct judge *judge, const struct group *group,
-                       struct inventory_model *out)
+static void fill_inventory_model(const struct judge *judge, const struct group *group,
+                                 struct inventory_model *out)
 {
     const struct fleet *fleet = &judge->fleet;
     for (size_t i = 0; i < group->count; i++)
@@ -253,11 +249,12 @@ static void fill_inventory(const struct judge *judge, struct inventory *inventor
     inventory->gpus = mem_array(gpus ? fleet->count : 0, sizeof *inventory->gpus);
     inventory->unmeasured = mem_array(inventory->total_unmeasured, sizeof *inventory->unmeasured);
     for (size_t i = 0; i < fleet->group_count; i++)
-        fill_model(judge, &fleet->groups[i], &inventory->models[inventory->model_count++]);
+        fill_inventory_model(judge, &fleet->groups[i],
+                             &inventory->models[inventory->model_count++]);
     for (size_t i = 0; i < fleet->count; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
         if (gpus)
-            fill_gpu(judge, fleet->order[i], &inventory->gpus[inventory->gpu_count++]);
+            fill_inventory_gpu(judge, fleet->order[i], &inventory->gpus[inventory->gpu_count++]);
         if (!gpu->measured)
             inventory->unmeasured[inventory->unmeasured_count++] =
                 (struct inventory_unmeasured){.node = str_copy(fleet_text(fleet, gpu->node)),
@@ -269,11 +266,10 @@ static void fill_inventory(const struct judge *judge, struct inventory *inventor
     verdict_lists(judge, inventory);
 }
 
-int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err)
+void judge_finish(struct judge *judge, struct inventory *inventory)
 {
-    int rc = judge->compared ? 0 : judge_compare(judge, err);
-    if (rc)
-        return rc;
+    if (!judge->compared)
+        judge_compare(judge);
     for (size_t i = 0; i < judge_stage_count; i++) {
         judge->stage = (uint8_t)i;
         if (judge_stages[i].conclude)
@@ -281,5 +277,4 @@ int judge_finish(struct judge *judge, struct inventory *inventory, struct err *e
     }
     verdict_mark_outliers(judge);
     fill_inventory(judge, inventory);
-    return 0;
 }

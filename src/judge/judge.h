@@ -74,20 +74,19 @@ struct judge;
 
 /* capacity: the largest number of GPUs that will be added. What the basis points to must outlive
  * the judge. */
-int judge_create(const struct judge_basis *basis, size_t capacity, struct judge **out_judge,
-                 struct err *err);
+struct judge *judge_create(const struct judge_basis *basis, size_t capacity);
 void judge_destroy(struct judge *judge); /* accepts NULL */
 
-/* Copies the result of one GPU. On failure the judge is unchanged. */
+/* Copies the result of one GPU. -ENOSPC if the judge has no room for another one. */
 int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err);
 
 /* Adds the GPUs of an inventory and the topology of its models, to be judged again. The verdicts
- * are the same as in the inventory. The inventory must outlive the judge. On failure some GPUs may
- * have been added; the judge can then only be destroyed. */
+ * are the same as in the inventory. The inventory must outlive the judge. On failure (-ENOSPC) the
+ * judge can only be destroyed. */
 int judge_add_inventory(struct judge *judge, const struct inventory *inventory, struct err *err);
 
 /* Compares all GPUs. None can be added afterwards, only second values of figures. */
-int judge_compare(struct judge *judge, struct err *err);
+void judge_compare(struct judge *judge);
 
 /* Calls `take` for every figure by which a GPU would be accused, all of one GPU in a row. To be
  * called after judge_compare. Returns the first error of `take`. */
@@ -98,19 +97,18 @@ int judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, voi
 
 /* Says that second measurements are over: figures that look bad and have no second value are not
  * confirmed. To be called after judge_compare. */
-int judge_end_again(struct judge *judge, struct err *err);
+void judge_end_again(struct judge *judge);
 
 /* Adds what a second measurement of a GPU gave. To be called after judge_compare. */
-int judge_add_again(struct judge *judge, const struct gpu_result *again, struct err *err);
+void judge_add_again(struct judge *judge, const struct gpu_result *again);
 
 /* Fills models, gpus, outliers, watch, unmeasured and their counts in `inventory`, and appends to
  * its nodes. Compares the GPUs if judge_compare was not called. To be called once per judge. */
-int judge_finish(struct judge *judge, struct inventory *inventory, struct err *err);
+void judge_finish(struct judge *judge, struct inventory *inventory);
 
 /* Appends to the nodes of a finished inventory, whose unmeasured ranks are added: nodes with fewer
- * GPUs than expected. 0 or -ENOMEM. */
-int judge_missing_gpus(const struct judge_basis *basis, struct inventory *inventory,
-                       struct err *err);
+ * GPUs than expected. */
+void judge_missing_gpus(const struct judge_basis *basis, struct inventory *inventory);
 
 /* How many nodes are accused without one of their GPUs: GPUs are missing there. */
 size_t judge_accused_nodes(const struct inventory *inventory);

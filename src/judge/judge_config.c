@@ -1,5 +1,4 @@
 /* Reads the `judge` mapping of the survey configuration. */
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -15,7 +14,8 @@ struct metric_fields {
     const struct yaml_node *follows;
 };
 
-static int read_follows(const struct yaml_node *node, struct judge_metric *out, struct err *err)
+static int judge_read_follows(const struct yaml_node *node, struct judge_metric *out,
+                              struct err *err)
 {
     static const struct yaml_field fields[] = {
         {"sm_clock", YAML_F64, JUDGE_SM_CLOCK * sizeof(double), .max = 1},
@@ -29,8 +29,8 @@ static int read_follows(const struct yaml_node *node, struct judge_metric *out, 
     return yaml_read_fields(node, fields, COUNT_OF(fields), out->follows, err);
 }
 
-static int read_metric(const char *name, const struct yaml_node *node, struct judge_metric *out,
-                       struct err *err)
+static int judge_read_metric(const char *name, const struct yaml_node *node,
+                             struct judge_metric *out, struct err *err)
 {
     static const struct yaml_field fields[] = {
         {"worse", YAML_WORD, offsetof(struct metric_fields, worse), true, .words = worse_words},
@@ -51,43 +51,36 @@ static int read_metric(const char *name, const struct yaml_node *node, struct ju
     out->accuse = yaml_get(node, "accuse") ? read.accuse : read.floor;
     out->few = read.few;
     out->peak_share = read.peak_share;
-    rc = read.follows ? read_follows(read.follows, out, err) : 0;
-    if (rc)
-        return rc;
-    return str_copy_to(&out->metric, name) ? err_no_memory(err) : 0;
+    out->metric = str_copy(name);
+    return read.follows ? judge_read_follows(read.follows, out, err) : 0;
 }
 
-static int read_node_size(const char *pattern, const struct yaml_node *node,
-                          struct judge_config *config, struct err *err)
+static int judge_read_node_size(const char *pattern, const struct yaml_node *node,
+                                struct judge_config *config, struct err *err)
 {
     enum { GPUS_MAX = 1024 };
     uint64_t gpus;
     int rc = yaml_as_u64(node, 0, GPUS_MAX, &gpus, err);
     if (rc)
         return rc;
-    struct judge_node_size *size = &config->node_sizes[config->node_size_count];
-    if (str_copy_to(&size->pattern, pattern))
-        return err_no_memory(err);
-    size->gpus = (uint32_t)gpus;
-    config->node_size_count++;
+    config->node_sizes[config->node_size_count++] =
+        (struct judge_node_size){.pattern = str_copy(pattern), .gpus = (uint32_t)gpus};
     return 0;
 }
 
 /* One number for all nodes, or a mapping of patterns to numbers. */
-static int read_node_sizes(const struct yaml_node *node, struct judge_config *config,
-                           struct err *err)
+static int judge_read_node_sizes(const struct yaml_node *node, struct judge_config *config,
+                                 struct err *err)
 {
     bool single = yaml_kind(node) == YAML_SCALAR;
     int rc = single ? 0 : yaml_expect(node, YAML_MAPPING, err);
     if (rc)
         return rc;
     config->node_sizes = mem_array(single ? 1 : yaml_count(node), sizeof *config->node_sizes);
-    if (!config->node_sizes)
-        return err_no_memory(err);
     if (single)
-        return read_node_size("*", node, config, err);
+        return judge_read_node_size("*", node, config, err);
     for (size_t i = 0; i < yaml_count(node) && !rc; i++)
-        rc = read_node_size(yaml_key(node, i), yaml_at(node, i), config, err);
+        rc = judge_read_node_size(yaml_key(node, i), yaml_at(node, i), config, err);
     return rc;
 }
 
@@ -115,14 +108,12 @@ int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_
     struct judge_config config = {.false_alarms = read.false_alarms};
     size_t count = yaml_count(read.metrics);
     config.metrics = mem_array(count, sizeof *config.metrics);
-    if (!config.metrics)
-        return err_no_memory(err);
     if (read.node_sizes)
-        rc = read_node_sizes(read.node_sizes, &config, err);
+        rc = judge_read_node_sizes(read.node_sizes, &config, err);
     for (; config.metric_count < count && !rc; config.metric_count++) {
         size_t i = config.metric_count;
-        rc = read_metric(yaml_key(read.metrics, i), yaml_at(read.metrics, i), &config.metrics[i],
-                         err);
+        rc = judge_read_metric(yaml_key(read.metrics, i), yaml_at(read.metrics, i),
+                               &config.metrics[i], err);
     }
     if (rc)
         judge_config_fini(&config);

@@ -39,7 +39,8 @@ void judge_references_fini(struct judge_references *references)
     memset(references, 0, sizeof *references);
 }
 
-static int read_names(const struct yaml_node *node, struct judge_reference *out, struct err *err)
+static int reference_read_names(const struct yaml_node *node, struct judge_reference *out,
+                                struct err *err)
 {
     int rc = yaml_expect(node, YAML_SEQUENCE, err);
     if (rc)
@@ -47,21 +48,19 @@ static int read_names(const struct yaml_node *node, struct judge_reference *out,
     if (!yaml_count(node))
         return yaml_error(node, err, "expected at least one name");
     out->names = mem_array(yaml_count(node), sizeof *out->names);
-    if (!out->names)
-        return err_no_memory(err);
     for (size_t i = 0; i < yaml_count(node); i++) {
         const char *name;
         rc = yaml_as_text(yaml_at(node, i), &name, err);
         if (rc)
             return rc;
-        if (str_copy_to(&out->names[out->name_count++], name))
-            return err_no_memory(err);
+        out->names[out->name_count++] = str_copy(name);
     }
     return 0;
 }
 
-static int read_entry(const char *key, const struct yaml_node *node, enum reference_kind kind,
-                      struct reference_entry *out, struct err *err)
+static int reference_read_entry(const char *key, const struct yaml_node *node,
+                                enum reference_kind kind, struct reference_entry *out,
+                                struct err *err)
 {
     static const struct yaml_field fields[] = {
         {"value", YAML_F64, offsetof(struct entry_fields, value), true, 1e-9, 1e18},
@@ -75,30 +74,29 @@ static int read_entry(const char *key, const struct yaml_node *node, enum refere
         return rc;
     if (kind == REFERENCE_VALUE && read.tolerance <= 0)
         return yaml_error(node, err, "key \"tolerance\" is missing");
-    *out = (struct reference_entry){.kind = kind, .value = read.value, .tolerance = read.tolerance};
-    return str_copy_to(&out->key, key) || str_copy_to(&out->source, read.source)
-               ? err_no_memory(err)
-               : 0;
+    *out = (struct reference_entry){.kind = kind,
+                                    .key = str_copy(key),
+                                    .value = read.value,
+                                    .tolerance = read.tolerance,
+                                    .source = str_copy(read.source)};
+    return 0;
 }
 
-static int read_entries(const struct yaml_node *node, enum reference_kind kind,
-                        struct judge_reference *out, struct err *err)
+static int reference_read_entries(const struct yaml_node *node, enum reference_kind kind,
+                                  struct judge_reference *out, struct err *err)
 {
     int rc = node ? yaml_expect(node, YAML_MAPPING, err) : 0;
     for (size_t i = 0; node && i < yaml_count(node) && !rc; i++) {
-        struct reference_entry *grown =
-            realloc(out->entries, (out->entry_count + 1) * sizeof *grown);
-        if (!grown)
-            return err_no_memory(err);
-        out->entries = grown;
-        struct reference_entry *entry = &grown[out->entry_count++];
-        *entry = (struct reference_entry){0};
-        rc = read_entry(yaml_key(node, i), yaml_at(node, i), kind, entry, err);
+        out->entries =
+            mem_resize(out->entries, out->entry_count, out->entry_count + 1, sizeof *out->entries);
+        rc = reference_read_entry(yaml_key(node, i), yaml_at(node, i), kind,
+                                  &out->entries[out->entry_count++], err);
     }
     return rc;
 }
 
-static int read_model(const struct yaml_node *root, struct judge_reference *out, struct err *err)
+static int reference_read_model(const struct yaml_node *root, struct judge_reference *out,
+                                struct err *err)
 {
     static const struct yaml_field fields[] = {
         {"names", YAML_NODE, offsetof(struct model_fields, names), true},
@@ -110,25 +108,25 @@ static int read_model(const struct yaml_node *root, struct judge_reference *out,
     int rc = yaml_read_fields(root, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
-    rc = read_names(read.names, out, err);
+    rc = reference_read_names(read.names, out, err);
     if (rc)
         return rc;
-    rc = read_entries(read.hardware, REFERENCE_HARDWARE, out, err);
+    rc = reference_read_entries(read.hardware, REFERENCE_HARDWARE, out, err);
     if (rc)
         return rc;
-    rc = read_entries(read.peaks, REFERENCE_PEAK, out, err);
-    return rc ? rc : read_entries(read.values, REFERENCE_VALUE, out, err);
+    rc = reference_read_entries(read.peaks, REFERENCE_PEAK, out, err);
+    return rc ? rc : reference_read_entries(read.values, REFERENCE_VALUE, out, err);
 }
 
 /* Reads one file. *out may be partly filled on failure; released with reference_fini. */
-static int read_file(const char *path, const struct judge_references *references,
-                     struct judge_reference *out, struct err *err)
+static int reference_read_file(const char *path, const struct judge_references *references,
+                               struct judge_reference *out, struct err *err)
 {
     struct yaml_doc *doc = NULL;
     int rc = yaml_read_file(path, &yaml_limits_config, &doc, err);
     if (rc)
         return rc;
-    rc = read_model(yaml_root(doc), out, err);
+    rc = reference_read_model(yaml_root(doc), out, err);
     for (size_t i = 0; i < out->name_count && !rc; i++)
         if (judge_references_find(references, out->names[i]))
             rc = yaml_error(yaml_root(doc), err, "a second reference for \"%.60s\"", out->names[i]);
@@ -136,38 +134,22 @@ static int read_file(const char *path, const struct judge_references *references
     return rc;
 }
 
-static int add_file(const char *path, struct judge_references *references, struct err *err)
+static int reference_add_file(const char *path, struct judge_references *references,
+                              struct err *err)
 {
     struct judge_reference reference = {0};
-    struct judge_reference *grown =
-        mem_grow(references->items, &references->capacity, references->count + 1, sizeof *grown);
-    if (!grown)
-        return err_no_memory(err);
-    references->items = grown;
-    int rc = read_file(path, references, &reference, err);
+    int rc = reference_read_file(path, references, &reference, err);
     if (rc) {
         reference_fini(&reference);
         return rc;
     }
-    grown[references->count++] = reference;
+    references->items = mem_grow(references->items, &references->capacity, references->count + 1,
+                                 sizeof *references->items);
+    references->items[references->count++] = reference;
     return 0;
 }
 
-/* Reads files entries[0 .. count - 1] of a folder. *out may be partly filled on failure. */
-static int add_files(const char *folder, struct dirent **entries, int count,
-                     struct judge_references *out, struct err *err)
-{
-    for (int i = 0; i < count; i++) {
-        char *path = str_format("%s/%s", folder, entries[i]->d_name);
-        int rc = path ? add_file(path, out, err) : err_no_memory(err);
-        free(path);
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
-static int is_yaml(const struct dirent *entry)
+static int reference_is_file(const struct dirent *entry)
 {
     const char *dot = strrchr(entry->d_name, '.');
     return entry->d_name[0] != '.' && dot && strcmp(dot, ".yaml") == 0;
@@ -178,12 +160,16 @@ int judge_references_read(const char *folder, struct judge_references *out_refer
 {
     struct dirent **entries = NULL;
     struct judge_references references = {0};
-    int count = scandir(folder, &entries, is_yaml, alphasort);
+    int count = scandir(folder, &entries, reference_is_file, alphasort);
     if (count < 0)
         return err_set_at(err, -errno, folder, 0, 0, "cannot be read: %s", strerror(errno));
-    int rc = add_files(folder, entries, count, &references, err);
-    for (int i = 0; i < count; i++)
+    int rc = 0;
+    for (int i = 0; i < count; i++) {
+        char *path = str_format("%s/%s", folder, entries[i]->d_name);
+        rc = rc ? rc : reference_add_file(path, &references, err);
+        free(path);
         free(entries[i]);
+    }
     free(entries);
     if (rc) {
         judge_references_fini(&references);

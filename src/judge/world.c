@@ -1,7 +1,6 @@
 /* Sketches of figures: lists that stay sorted, and how two sketches are combined. */
 #include "judge/world.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +9,18 @@
 
 const double world_shares[WORLD_QUANTILES] = {0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99};
 
-static void words_fini(struct world_words *words)
+static void world_words_fini(struct world_words *words)
 {
     for (size_t i = 0; i < words->count; i++)
         free(words->items[i]);
     free(words->items);
 }
 
-static void population_fini(struct world_population *population)
+static void world_population_fini(struct world_population *population)
 {
     free(population->part);
-    words_fini(&population->programs);
-    words_fini(&population->drivers);
+    world_words_fini(&population->programs);
+    world_words_fini(&population->drivers);
     for (size_t i = 0; i < population->figure_count; i++)
         free(population->figures[i].metric);
     free(population->figures);
@@ -32,7 +31,7 @@ void world_fini(struct world *world)
     for (size_t i = 0; i < world->model_count; i++) {
         struct world_model *model = &world->models[i];
         for (size_t p = 0; p < model->population_count; p++)
-            population_fini(&model->populations[p]);
+            world_population_fini(&model->populations[p]);
         free(model->populations);
         free(model->name);
         free(model->key);
@@ -48,8 +47,8 @@ void world_fini(struct world *world)
 
 /* A list of structs of `size` bytes, sorted by the text at `offset`; NULL sorts first. The place of
  * a text: that of its entry, or where it would be. */
-static size_t find_place(const void *list, size_t count, size_t size, size_t offset,
-                         const char *text, bool *out_found)
+static size_t sorted_find(const void *list, size_t count, size_t size, size_t offset,
+                          const char *text, bool *out_found)
 {
     size_t low = 0, high = count;
     *out_found = false;
@@ -67,13 +66,10 @@ static size_t find_place(const void *list, size_t count, size_t size, size_t off
     return low;
 }
 
-/* Makes room for a zeroed entry at this place. Returns the list, which may have moved; NULL: out of
- * memory, and the old one is intact. */
-static void *open_place(void *list, size_t *count, size_t size, size_t place)
+/* Makes room for a zeroed entry at this place. Returns the list, which may have moved. */
+static void *sorted_open(void *list, size_t *count, size_t size, size_t place)
 {
-    char *grown = realloc(list, (*count + 1) * size);
-    if (!grown)
-        return NULL;
+    char *grown = mem_resize(list, *count, *count + 1, size);
     memmove(grown + (place + 1) * size, grown + place * size, (*count - place) * size);
     memset(grown + place * size, 0, size);
     (*count)++;
@@ -83,72 +79,49 @@ static void *open_place(void *list, size_t *count, size_t size, size_t place)
 struct world_model *world_have_model(struct world *world, const char *name, const char *key)
 {
     bool found;
-    size_t place = find_place(world->models, world->model_count, sizeof *world->models,
-                              offsetof(struct world_model, key), key, &found);
+    size_t place = sorted_find(world->models, world->model_count, sizeof *world->models,
+                               offsetof(struct world_model, key), key, &found);
     if (found)
         return &world->models[place];
-    char *own_name = NULL, *own_key = NULL;
-    struct world_model *grown = NULL;
-    if (str_copy_to(&own_name, name) == 0 && str_copy_to(&own_key, key) == 0)
-        grown = open_place(world->models, &world->model_count, sizeof *grown, place);
-    if (!grown) {
-        free(own_name);
-        free(own_key);
-        return NULL;
-    }
-    world->models = grown;
-    grown[place].name = own_name;
-    grown[place].key = own_key;
-    return &grown[place];
+    world->models = sorted_open(world->models, &world->model_count, sizeof *world->models, place);
+    world->models[place].name = str_copy(name);
+    world->models[place].key = str_copy(key);
+    return &world->models[place];
 }
 
 struct world_population *world_have_population(struct world_model *model, const char *part)
 {
     bool found;
     size_t place =
-        find_place(model->populations, model->population_count, sizeof *model->populations,
-                   offsetof(struct world_population, part), part, &found);
+        sorted_find(model->populations, model->population_count, sizeof *model->populations,
+                    offsetof(struct world_population, part), part, &found);
     if (found)
         return &model->populations[place];
-    char *own = NULL;
-    struct world_population *grown = NULL;
-    if (str_copy_to(&own, part) == 0)
-        grown = open_place(model->populations, &model->population_count, sizeof *grown, place);
-    if (!grown) {
-        free(own);
-        return NULL;
-    }
-    model->populations = grown;
-    grown[place].part = own;
-    return &grown[place];
+    model->populations = sorted_open(model->populations, &model->population_count,
+                                     sizeof *model->populations, place);
+    model->populations[place].part = str_copy(part);
+    return &model->populations[place];
 }
 
 struct world_figure *world_have_figure(struct world_population *population, const char *metric)
 {
     bool found;
     size_t place =
-        find_place(population->figures, population->figure_count, sizeof *population->figures,
-                   offsetof(struct world_figure, metric), metric, &found);
+        sorted_find(population->figures, population->figure_count, sizeof *population->figures,
+                    offsetof(struct world_figure, metric), metric, &found);
     if (found)
         return &population->figures[place];
-    char *own = str_copy(metric);
-    struct world_figure *grown =
-        own ? open_place(population->figures, &population->figure_count, sizeof *grown, place)
-            : NULL;
-    if (!grown) {
-        free(own);
-        return NULL;
-    }
-    population->figures = grown;
-    grown[place].metric = own;
-    return &grown[place];
+    population->figures = sorted_open(population->figures, &population->figure_count,
+                                      sizeof *population->figures, place);
+    population->figures[place].metric = str_copy(metric);
+    return &population->figures[place];
 }
 
 const struct world_model *world_find_model(const struct world *world, const char *key)
 {
     bool found = false;
-    size_t place = world ? find_place(world->models, world->model_count, sizeof *world->models,
-                                      offsetof(struct world_model, key), key, &found)
+    size_t place = world ? sorted_find(world->models, world->model_count, sizeof *world->models,
+                                       offsetof(struct world_model, key), key, &found)
                          : 0;
     return found ? &world->models[place] : NULL;
 }
@@ -158,8 +131,8 @@ const struct world_population *world_find_population(const struct world_model *m
 {
     bool found;
     size_t place =
-        find_place(model->populations, model->population_count, sizeof *model->populations,
-                   offsetof(struct world_population, part), part, &found);
+        sorted_find(model->populations, model->population_count, sizeof *model->populations,
+                    offsetof(struct world_population, part), part, &found);
     return found ? &model->populations[place] : NULL;
 }
 
@@ -168,54 +141,34 @@ const struct world_figure *world_find_figure(const struct world_population *popu
 {
     bool found;
     size_t place =
-        find_place(population->figures, population->figure_count, sizeof *population->figures,
-                   offsetof(struct world_figure, metric), metric, &found);
+        sorted_find(population->figures, population->figure_count, sizeof *population->figures,
+                    offsetof(struct world_figure, metric), metric, &found);
     return found ? &population->figures[place] : NULL;
 }
 
-int world_add_word(struct world_words *words, const char *word)
+void world_add_word(struct world_words *words, const char *word)
 {
     bool found;
-    size_t place = find_place(words->items, words->count, sizeof *words->items, 0, word, &found);
+    size_t place = sorted_find(words->items, words->count, sizeof *words->items, 0, word, &found);
     if (found || !word)
-        return 0;
-    char *own = str_copy(word);
-    char **grown = own ? open_place(words->items, &words->count, sizeof *grown, place) : NULL;
-    if (!grown) {
-        free(own);
-        return -ENOMEM;
-    }
-    words->items = grown;
-    grown[place] = own;
-    return 0;
+        return;
+    words->items = sorted_open(words->items, &words->count, sizeof *words->items, place);
+    words->items[place] = str_copy(word);
 }
 
-int world_add_month(struct world *world, const char *time)
+void world_add_month(struct world *world, const char *time)
 {
     enum { MONTH = 7 }; /* "2026-11" */
-    char *bounds[2] = {NULL, NULL};
     if (!time || strlen(time) < MONTH)
-        return 0;
-    for (int i = 0; i < 2; i++) {
-        bounds[i] = str_copy_n(time, MONTH);
-        if (!bounds[i]) {
-            free(bounds[0]);
-            return -ENOMEM;
-        }
-    }
-    if (!world->first || strcmp(bounds[0], world->first) < 0) {
+        return;
+    if (!world->first || strncmp(time, world->first, MONTH) < 0) {
         free(world->first);
-        world->first = bounds[0];
-        bounds[0] = NULL;
+        world->first = str_copy_n(time, MONTH);
     }
-    if (!world->last || strcmp(bounds[1], world->last) > 0) {
+    if (!world->last || strncmp(time, world->last, MONTH) > 0) {
         free(world->last);
-        world->last = bounds[1];
-        bounds[1] = NULL;
+        world->last = str_copy_n(time, MONTH);
     }
-    free(bounds[0]);
-    free(bounds[1]);
-    return 0;
 }
 
 /* The share of GPUs with a figure up to x, as far as the sketch tells: linear between quantiles. */
@@ -250,7 +203,7 @@ static double common_quantile(const struct world_figure *a, const struct world_f
     return high;
 }
 
-static void combine(struct world_figure *into, const struct world_figure *from)
+static void world_figure_combine(struct world_figure *into, const struct world_figure *from)
 {
     struct world_figure sum = *into;
     double n = (double)into->n + (double)from->n, a = (double)into->n / n, b = (double)from->n / n;
@@ -266,50 +219,39 @@ static void combine(struct world_figure *into, const struct world_figure *from)
     *into = sum;
 }
 
-static int add_words(struct world_words *into, const struct world_words *from)
+static void world_add_words(struct world_words *into, const struct world_words *from)
 {
     for (size_t i = 0; i < from->count; i++)
-        if (world_add_word(into, from->items[i]))
-            return -ENOMEM;
-    return 0;
+        world_add_word(into, from->items[i]);
 }
 
-static int add_population(struct world_population *into, const struct world_population *from)
+static void world_add_population(struct world_population *into, const struct world_population *from)
 {
     into->gpus = from->gpus < UINT32_MAX - into->gpus ? into->gpus + from->gpus : UINT32_MAX;
     for (size_t i = 0; i < from->figure_count; i++) {
         const struct world_figure *figure = &from->figures[i];
         struct world_figure *own = world_have_figure(into, figure->metric);
-        if (!own)
-            return -ENOMEM;
         if (own->n) {
-            combine(own, figure);
+            world_figure_combine(own, figure);
             continue;
         }
         char *metric = own->metric;
         *own = *figure;
         own->metric = metric;
     }
-    return add_words(&into->programs, &from->programs) || add_words(&into->drivers, &from->drivers)
-               ? -ENOMEM
-               : 0;
+    world_add_words(&into->programs, &from->programs);
+    world_add_words(&into->drivers, &from->drivers);
 }
 
-int world_add(struct world *into, const struct world *from)
+void world_add(struct world *into, const struct world *from)
 {
-    if (world_add_month(into, from->first) || world_add_month(into, from->last))
-        return -ENOMEM;
+    world_add_month(into, from->first);
+    world_add_month(into, from->last);
     for (size_t i = 0; i < from->model_count; i++) {
         const struct world_model *model = &from->models[i];
         struct world_model *own = world_have_model(into, model->name, model->key);
-        for (size_t p = 0; p < model->population_count && own; p++) {
-            struct world_population *population =
-                world_have_population(own, model->populations[p].part);
-            if (!population || add_population(population, &model->populations[p]))
-                return -ENOMEM;
-        }
-        if (!own)
-            return -ENOMEM;
+        for (size_t p = 0; p < model->population_count; p++)
+            world_add_population(world_have_population(own, model->populations[p].part),
+                                 &model->populations[p]);
     }
-    return 0;
 }

@@ -73,12 +73,12 @@ int world_read_text(const char *text, size_t length, const char *name, struct wo
 /* Whether the file begins as a world file; false if it cannot be read. */
 bool world_is_file(const char *path);
 
-/* The YAML text. Errors only set out_text->failed. version: of the program. */
+/* The YAML text. version: of the program. */
 void world_print(const struct world *world, const char *version, struct strbuf *out_text);
 
 /* Adds what `from` has. Figures of the same model, board part and metric are combined, as if their
- * GPUs were different. 0 or -ENOMEM; then `into` can only be released. */
-int world_add(struct world *into, const struct world *from);
+ * GPUs were different. */
+void world_add(struct world *into, const struct world *from);
 
 /* Reads a file and adds it. Errors as world_read_file, and -EINVAL for a file whose figures were
  * added before. */
@@ -91,15 +91,15 @@ const struct world_population *world_find_population(const struct world_model *m
 const struct world_figure *world_find_figure(const struct world_population *population,
                                              const char *metric);
 
-/* The entry of that name, added if it is not there. NULL: out of memory. Pointers to other entries
- * of the list are invalid afterwards. */
+/* The entry of that name, added if it is not there. Pointers to other entries of the list are
+ * invalid afterwards. */
 struct world_model *world_have_model(struct world *world, const char *name, const char *key);
 struct world_population *world_have_population(struct world_model *model, const char *part);
 struct world_figure *world_have_figure(struct world_population *population, const char *metric);
 
 /* Add a word; NULL changes nothing. Widen first and last so that they include the month of a time
- * ("2026-11-16T12:00:00Z") or a month. 0 or -ENOMEM. */
-int world_add_word(struct world_words *words, const char *word);
-int world_add_month(struct world *world, const char *time);
+ * ("2026-11-16T12:00:00Z") or a month. */
+void world_add_word(struct world_words *words, const char *word);
+void world_add_month(struct world *world, const char *time);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads and prints world files. */
+/* Reads and prints world files, and adds them to a world, each once. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ bool world_is_file(const char *path)
     return found;
 }
 
-static bool is_month(const char *text)
+static bool world_text_is_month(const char *text)
 {
     static const char pattern[] = "dddd-dd";
     for (size_t i = 0; i < sizeof pattern; i++)
@@ -47,7 +47,7 @@ static bool is_month(const char *text)
     return true;
 }
 
-static int read_head(const struct yaml_node *node, struct world *world, struct err *err)
+static int world_read_head(const struct yaml_node *node, struct world *world, struct err *err)
 {
     struct head {
         uint32_t schema;
@@ -67,14 +67,15 @@ static int read_head(const struct yaml_node *node, struct world *world, struct e
                           "the file has schema %u, newer than the %d that this program knows: read "
                           "it with a newer gpumemtopo",
                           head.schema, WORLD_SCHEMA);
-    if (!is_month(head.first) || !is_month(head.last) || strcmp(head.first, head.last) > 0)
+    if (!world_text_is_month(head.first) || !world_text_is_month(head.last) ||
+        strcmp(head.first, head.last) > 0)
         return yaml_error(node, err, "expected two months as first and last: \"2026-11\"");
-    return world_add_month(world, head.first) || world_add_month(world, head.last)
-               ? err_no_memory(err)
-               : 0;
+    world_add_month(world, head.first);
+    world_add_month(world, head.last);
+    return 0;
 }
 
-static int read_quantiles(const struct yaml_node *node, double *out, struct err *err)
+static int world_read_quantiles(const struct yaml_node *node, double *out, struct err *err)
 {
     int rc = yaml_expect(node, YAML_SEQUENCE, err);
     if (rc)
@@ -92,7 +93,8 @@ static int read_quantiles(const struct yaml_node *node, double *out, struct err 
     return 0;
 }
 
-static int read_figure(const struct yaml_node *node, struct world_figure *out, struct err *err)
+static int world_read_figure(const struct yaml_node *node, struct world_figure *out,
+                             struct err *err)
 {
     struct fields {
         uint32_t n;
@@ -109,7 +111,7 @@ static int read_figure(const struct yaml_node *node, struct world_figure *out, s
     int rc = yaml_read_fields(node, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
-    rc = read_quantiles(read.quantiles, out->quantiles, err);
+    rc = world_read_quantiles(read.quantiles, out->quantiles, err);
     if (rc)
         return rc;
     if (read.median < out->quantiles[0] || read.median > out->quantiles[WORLD_QUANTILES - 1])
@@ -121,25 +123,25 @@ static int read_figure(const struct yaml_node *node, struct world_figure *out, s
     return 0;
 }
 
-static int read_words(const struct yaml_node *node, struct world_words *out, struct err *err)
+static int world_read_words(const struct yaml_node *node, struct world_words *out, struct err *err)
 {
     int rc = yaml_expect(node, YAML_SEQUENCE, err);
     for (size_t i = 0; i < yaml_count(node) && !rc; i++) {
         const char *word = NULL;
         rc = yaml_as_text(yaml_at(node, i), &word, err);
-        if (!rc && world_add_word(out, word))
-            rc = err_no_memory(err);
+        if (!rc)
+            world_add_word(out, word);
     }
     return rc;
 }
 
-static int read_figures(const struct yaml_node *node, struct world_population *population,
-                        struct err *err)
+static int world_read_figures(const struct yaml_node *node, struct world_population *population,
+                              struct err *err)
 {
     int rc = yaml_expect(node, YAML_MAPPING, err);
     for (size_t i = 0; i < yaml_count(node) && !rc; i++) {
         struct world_figure *figure = world_have_figure(population, yaml_key(node, i));
-        rc = figure ? read_figure(yaml_at(node, i), figure, err) : err_no_memory(err);
+        rc = world_read_figure(yaml_at(node, i), figure, err);
         if (!rc && figure->n > population->gpus)
             rc = yaml_error(yaml_at(node, i), err, "n is %u, but there are %u GPUs", figure->n,
                             population->gpus);
@@ -147,7 +149,8 @@ static int read_figures(const struct yaml_node *node, struct world_population *p
     return rc;
 }
 
-static int read_population(const struct yaml_node *node, struct world_model *model, struct err *err)
+static int world_read_population(const struct yaml_node *node, struct world_model *model,
+                                 struct err *err)
 {
     struct fields {
         uint32_t gpus;
@@ -168,19 +171,17 @@ static int read_population(const struct yaml_node *node, struct world_model *mod
     if (rc)
         return rc;
     struct world_population *population = world_have_population(model, part);
-    if (!population)
-        return err_no_memory(err);
     if (population->gpus)
         return yaml_error(node, err, "a second population with this part");
     population->gpus = read.gpus;
-    rc = read_words(read.programs, &population->programs, err);
+    rc = world_read_words(read.programs, &population->programs, err);
     if (rc)
         return rc;
-    rc = read_words(read.drivers, &population->drivers, err);
-    return rc ? rc : read_figures(read.figures, population, err);
+    rc = world_read_words(read.drivers, &population->drivers, err);
+    return rc ? rc : world_read_figures(read.figures, population, err);
 }
 
-static int read_model(const struct yaml_node *node, struct world *world, struct err *err)
+static int world_read_model(const struct yaml_node *node, struct world *world, struct err *err)
 {
     struct fields {
         const char *name, *key;
@@ -200,14 +201,12 @@ static int read_model(const struct yaml_node *node, struct world *world, struct 
     if (rc)
         return rc;
     struct world_model *model = world_have_model(world, read.name, read.key);
-    if (!model)
-        return err_no_memory(err);
     for (size_t i = 0; i < yaml_count(read.populations) && !rc; i++)
-        rc = read_population(yaml_at(read.populations, i), model, err);
+        rc = world_read_population(yaml_at(read.populations, i), model, err);
     return rc;
 }
 
-static int read_root(const struct yaml_node *root, struct world *world, struct err *err)
+static int world_read_root(const struct yaml_node *root, struct world *world, struct err *err)
 {
     struct fields {
         const struct yaml_node *head, *models;
@@ -222,20 +221,20 @@ static int read_root(const struct yaml_node *root, struct world *world, struct e
     int rc = yaml_read_fields(root, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
-    rc = read_head(read.head, world, err);
+    rc = world_read_head(read.head, world, err);
     if (rc)
         return rc;
     rc = yaml_expect(read.models, YAML_SEQUENCE, err);
     for (size_t i = 0; i < yaml_count(read.models) && !rc; i++)
-        rc = read_model(yaml_at(read.models, i), world, err);
+        rc = world_read_model(yaml_at(read.models, i), world, err);
     return rc;
 }
 
 /* Destroys the document. */
-static int read_document(struct yaml_doc *doc, struct world *out_world, struct err *err)
+static int world_read_document(struct yaml_doc *doc, struct world *out_world, struct err *err)
 {
     struct world world = {0};
-    int rc = read_root(yaml_root(doc), &world, err);
+    int rc = world_read_root(yaml_root(doc), &world, err);
     yaml_destroy(doc);
     if (rc)
         world_fini(&world);
@@ -248,7 +247,7 @@ int world_read_file(const char *path, struct world *out_world, struct err *err)
 {
     struct yaml_doc *doc = NULL;
     int rc = yaml_read_file(path, &limits, &doc, err);
-    return rc ? rc : read_document(doc, out_world, err);
+    return rc ? rc : world_read_document(doc, out_world, err);
 }
 
 int world_read_text(const char *text, size_t length, const char *name, struct world *out_world,
@@ -256,10 +255,36 @@ int world_read_text(const char *text, size_t length, const char *name, struct wo
 {
     struct yaml_doc *doc = NULL;
     int rc = yaml_read_text(text, length, name, &limits, &doc, err);
-    return rc ? rc : read_document(doc, out_world, err);
+    return rc ? rc : world_read_document(doc, out_world, err);
 }
 
-static void put_words(struct strbuf *out, const char *lead, const struct world_words *words)
+/* Files are compared as they would be printed: comments and line breaks do not matter. */
+int world_add_file(struct world *into, const char *path, struct err *err)
+{
+    struct world read = {0};
+    struct strbuf text = {0};
+    int rc = world_read_file(path, &read, err);
+    if (rc)
+        return rc;
+    world_print(&read, "", &text);
+    uint64_t hash = str_hash(text.data);
+    strbuf_fini(&text);
+    for (size_t i = 0; i < into->source_count && !rc; i++)
+        if (into->sources[i].hash == hash)
+            rc = err_set(err, -EINVAL, "%s: has the same figures as %s: its GPUs would count twice",
+                         path, into->sources[i].path);
+    if (!rc) {
+        into->sources = mem_grow(into->sources, &into->source_room, into->source_count + 1,
+                                 sizeof *into->sources);
+        into->sources[into->source_count++] =
+            (struct world_source){.path = str_copy(path), .hash = hash};
+        world_add(into, &read);
+    }
+    world_fini(&read);
+    return rc;
+}
+
+static void world_put_words(struct strbuf *out, const char *lead, const struct world_words *words)
 {
     strbuf_puts(out, lead);
     for (size_t i = 0; i < words->count; i++) {
@@ -269,37 +294,37 @@ static void put_words(struct strbuf *out, const char *lead, const struct world_w
     strbuf_puts(out, "]\n");
 }
 
-static void put_number(struct strbuf *out, const char *lead, double value, int digits)
+static void world_put_number(struct strbuf *out, const char *lead, double value, int digits)
 {
     strbuf_puts(out, lead);
     scalar_put_number(out, measure_digits(value, digits));
 }
 
-static void put_figure(struct strbuf *out, const struct world_figure *figure)
+static void world_put_figure(struct strbuf *out, const struct world_figure *figure)
 {
     enum { DIGITS = 6, SPREAD_DIGITS = 3 };
     strbuf_puts(out, "          ");
     scalar_put_text(out, figure->metric);
     strbuf_printf(out, ": {n: %u", figure->n);
-    put_number(out, ", median: ", figure->median, DIGITS);
-    put_number(out, ", scatter: ", figure->scatter, SPREAD_DIGITS);
-    put_number(out, ", spread: ", figure->spread, SPREAD_DIGITS);
+    world_put_number(out, ", median: ", figure->median, DIGITS);
+    world_put_number(out, ", scatter: ", figure->scatter, SPREAD_DIGITS);
+    world_put_number(out, ", spread: ", figure->spread, SPREAD_DIGITS);
     strbuf_puts(out, ", quantiles: [");
     for (int i = 0; i < WORLD_QUANTILES; i++)
-        put_number(out, i ? ", " : "", figure->quantiles[i], DIGITS);
+        world_put_number(out, i ? ", " : "", figure->quantiles[i], DIGITS);
     strbuf_puts(out, "]}\n");
 }
 
-static void put_population(struct strbuf *out, const struct world_population *population)
+static void world_put_population(struct strbuf *out, const struct world_population *population)
 {
     strbuf_puts(out, "      - part: ");
     scalar_put_text(out, population->part);
     strbuf_printf(out, "\n        gpus: %u\n", population->gpus);
-    put_words(out, "        programs: [", &population->programs);
-    put_words(out, "        drivers: [", &population->drivers);
+    world_put_words(out, "        programs: [", &population->programs);
+    world_put_words(out, "        drivers: [", &population->drivers);
     strbuf_puts(out, population->figure_count ? "        figures:\n" : "        figures: {}\n");
     for (size_t i = 0; i < population->figure_count; i++)
-        put_figure(out, &population->figures[i]);
+        world_put_figure(out, &population->figures[i]);
 }
 
 void world_print(const struct world *world, const char *version, struct strbuf *out_text)
@@ -320,6 +345,6 @@ void world_print(const struct world *world, const char *version, struct strbuf *
         strbuf_puts(out_text, "\n    populations:");
         strbuf_puts(out_text, model->population_count ? "\n" : " []\n");
         for (size_t p = 0; p < model->population_count; p++)
-            put_population(out_text, &model->populations[p]);
+            world_put_population(out_text, &model->populations[p]);
     }
 }

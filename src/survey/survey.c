@@ -301,7 +301,9 @@ static int measure_suspects_again(struct run *run, struct inputs *prepared, stru
                  suspects == 1 ? "it looks bad" : "they look bad");
     rc = run_loop(run, err);
     bool could = !run->record || record_has_repeats(run->record);
-    return rc || !could ? rc : judge_end_again(prepared->judging.judge, err);
+    if (!rc && could)
+        judge_end_again(prepared->judging.judge);
+    return rc;
 }
 
 /* From listing the GPUs to the last result. */

@@ -205,11 +205,11 @@ static double cpu_s(void)
 static double judge_count(const struct judge_basis *basis, size_t count)
 {
     struct inventory inventory = {0};
-    struct judge *judge = NULL;
+    struct judge *judge;
     struct err err = {0};
     size_t faulty = 0, found = 0;
     double spent_s = 0, before;
-    must(!judge_create(basis, count, &judge, &err), err.text);
+    judge = judge_create(basis, count);
     for (size_t i = 0; i < count; i++) {
         bool is_faulty;
         struct gpu_result gpu = draw(i, &is_faulty);
@@ -220,7 +220,7 @@ static double judge_count(const struct judge_basis *basis, size_t count)
         gpu_result_fini(&gpu);
     }
     before = cpu_s();
-    must(!judge_finish(judge, &inventory, &err), err.text);
+    judge_finish(judge, &inventory);
     spent_s += cpu_s() - before;
     for (size_t i = 0; i < inventory.gpu_count; i++)
         found += inventory.gpus[i].status == GPU_OUTLIER &&

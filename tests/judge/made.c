@@ -222,16 +222,16 @@ const struct judge_config *made_config(void)
 int made_judge(const struct gpu_result *gpus, size_t count, bool again,
                const struct judge_basis *basis, struct inventory *inventory, struct err *err)
 {
-    struct judge *judge = NULL;
-    int rc = judge_create(basis, count, &judge, err);
+    struct judge *judge = judge_create(basis, count);
+    int rc = 0;
     for (size_t i = 0; i < count && !rc; i++)
         rc = judge_add(judge, &gpus[i], err);
     if (!rc)
-        rc = judge_compare(judge, err);
+        judge_compare(judge);
     for (size_t i = 0; i < count && !rc && again; i++)
-        rc = judge_add_again(judge, &gpus[i], err);
+        judge_add_again(judge, &gpus[i]);
     if (!rc)
-        rc = judge_finish(judge, inventory, err);
+        judge_finish(judge, inventory);
     judge_destroy(judge);
     return rc;
 }

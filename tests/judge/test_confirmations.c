@@ -14,16 +14,16 @@ enum { COUNT = 16 };
 static struct inventory judged(const struct gpu_result *gpus, const struct gpu_result *again)
 {
     struct inventory inventory = {0};
-    struct judge *judge = NULL;
+    struct judge *judge;
     struct err err = {0};
     const struct judge_basis basis = {.config = made_config()};
-    assert_int_equal(judge_create(&basis, COUNT, &judge, &err), 0);
+    judge = judge_create(&basis, COUNT);
     for (size_t i = 0; i < COUNT; i++)
         assert_int_equal(judge_add(judge, &gpus[i], &err), 0);
-    assert_int_equal(judge_compare(judge, &err), 0);
+    judge_compare(judge);
     if (again)
-        assert_int_equal(judge_add_again(judge, again, &err), 0);
-    assert_int_equal(judge_finish(judge, &inventory, &err), 0);
+        judge_add_again(judge, again);
+    judge_finish(judge, &inventory);
     judge_destroy(judge);
     return inventory;
 }
@@ -40,13 +40,13 @@ static const char *confirmed(const struct inventory *inventory, bool accused, co
 static void assert_same_again(const struct inventory *inventory)
 {
     struct inventory next = {0};
-    struct judge *judge = NULL;
+    struct judge *judge;
     struct err err = {0};
     struct strbuf first = {0}, second = {0};
     const struct judge_basis basis = {.config = made_config()};
-    assert_int_equal(judge_create(&basis, COUNT, &judge, &err), 0);
+    judge = judge_create(&basis, COUNT);
     assert_int_equal(judge_add_inventory(judge, inventory, &err), 0);
-    assert_int_equal(judge_finish(judge, &next, &err), 0);
+    judge_finish(judge, &next);
     inventory_print(inventory, &first);
     inventory_print(&next, &second);
     assert_string_equal(first.data, second.data);
@@ -115,17 +115,17 @@ static void failed_second_measurement(void **state)
     (void)state;
     struct gpu_result *gpus = made_fleet(COUNT, 7);
     struct inventory inventory = {0};
-    struct judge *judge = NULL;
+    struct judge *judge;
     struct err err = {0};
     const struct judge_basis basis = {.config = made_config()};
     made_scale(&gpus[5], "main.bandwidth.read", 0.8);
     made_scale(&gpus[5], "main.bandwidth.write", 0.8);
-    assert_int_equal(judge_create(&basis, COUNT, &judge, &err), 0);
+    judge = judge_create(&basis, COUNT);
     for (size_t i = 0; i < COUNT; i++)
         assert_int_equal(judge_add(judge, &gpus[i], &err), 0);
-    assert_int_equal(judge_compare(judge, &err), 0);
-    assert_int_equal(judge_end_again(judge, &err), 0);
-    assert_int_equal(judge_finish(judge, &inventory, &err), 0);
+    judge_compare(judge);
+    judge_end_again(judge);
+    judge_finish(judge, &inventory);
     assert_string_equal(confirmed(&inventory, false, "main.bandwidth.read"), "no");
     assert_int_equal(inventory.total_outliers, 0);
     assert_same_again(&inventory);

@@ -69,15 +69,15 @@ static struct inventory judge_together(const struct inventory *files, const size
                                        size_t more_count)
 {
     struct inventory out = {0};
-    struct judge *judge = NULL;
+    struct judge *judge;
     struct err err = {0};
     const struct judge_basis basis = {.config = made_config()};
-    assert_int_equal(judge_create(&basis, 64, &judge, &err), 0);
+    judge = judge_create(&basis, 64);
     for (size_t i = 0; i < more_count; i++)
         assert_int_equal(judge_add(judge, &more[i], &err), 0);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(judge_add_inventory(judge, &files[order[i]], &err), 0);
-    assert_int_equal(judge_finish(judge, &out, &err), 0);
+    judge_finish(judge, &out);
     judge_destroy(judge);
     assert_int_equal(out.model_count, 1);
     return out;

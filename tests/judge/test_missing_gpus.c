@@ -58,8 +58,7 @@ static void look(struct inventory *inventory, const struct judge_config *config,
 {
     static const struct judge_config none;
     const struct judge_basis basis = {.config = config ? config : &none, .baseline = baseline};
-    struct err err = {0};
-    assert_int_equal(judge_missing_gpus(&basis, inventory, &err), 0);
+    judge_missing_gpus(&basis, inventory);
 }
 
 static const struct inventory_node *only(const struct inventory *inventory)

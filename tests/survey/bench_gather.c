@@ -171,8 +171,7 @@ int main(int argc, char **argv)
         return 1;
     struct inventory inventory = {0};
     begin_s = cpu_s();
-    if (judging_finish(&judging, &inventory, &err))
-        fail("judge", &err);
+    judging_finish(&judging, &inventory);
     double judge_s = cpu_s() - begin_s;
     struct strbuf text = {0};
     begin_s = cpu_s();

@@ -58,9 +58,8 @@ int judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, voi
     return 0;
 }
 
-int judge_add_again(struct judge *judge, const struct gpu_result *again, struct err *err)
+void judge_add_again(struct judge *judge, const struct gpu_result *again)
 {
-    (void)err;
     const struct fleet *fleet = &judge->fleet;
     uint32_t symbol = symbols_find(&fleet->symbols, again->uuid), gpu = 0;
     struct facts values = {0};
@@ -70,7 +69,6 @@ int judge_add_again(struct judge *judge, const struct gpu_result *again, struct 
     if (gpu < fleet->count)
         confirmations_add(judge, gpu, &values);
     facts_fini(&values);
-    return 0;
 }
 
 static int repeat_order(const void *left, const void *right)
@@ -226,9 +224,8 @@ static bool has_repeat(const struct judge *judge, const struct issue *issue)
 
 /* Adds an unknown second value for every issue that needs one and has none: the second measurement
  * failed. */
-int judge_end_again(struct judge *judge, struct err *err)
+void judge_end_again(struct judge *judge)
 {
-    (void)err;
     for (size_t i = 0; i < judge->findings.issue_count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
         if (verdict_by_evidence(issue) != VERDICT_ACCUSED ||
@@ -240,21 +237,20 @@ int judge_end_again(struct judge *judge, struct err *err)
         confirmations_add(judge, issue->gpu, &unknown);
         facts_fini(&unknown);
     }
-    return 0;
 }
 
-enum part { PART_MEMORY, PART_SM, PART_HOST, PART_SPREAD, PART_OTHER };
+enum figure_part { PART_MEMORY, PART_SM, PART_HOST, PART_SPREAD, PART_OTHER };
 
 /* What one cause moves together: L2 and the memory behind it, all that is measured in an SM, both
  * directions of the host link; the spreads of all figures. */
-static enum part part_of(const struct judge *judge, const struct finding *finding)
+static enum figure_part figure_part_of(const struct judge *judge, const struct finding *finding)
 {
     const char *metric = fleet_text(&judge->fleet, finding->metric);
     if (finding_is_spread(judge, finding))
         return PART_SPREAD;
     static const struct {
         const char *prefix;
-        enum part part;
+        enum figure_part part;
     } parts[] = {{"main.", PART_MEMORY},
                  {"l2.", PART_MEMORY},
                  {"l1_data.", PART_SM},
@@ -270,7 +266,7 @@ static enum part part_of(const struct judge *judge, const struct finding *findin
 static uint32_t count_figures(const struct judge *judge, const struct issue *issue)
 {
     const struct finding *finding = issue_finding(judge, issue);
-    enum part part = part_of(judge, finding);
+    enum figure_part part = figure_part_of(judge, finding);
     uint32_t count = 1;
     for (const struct issue *other = issue_last(judge, issue->gpu); other;
          other = issue_previous(judge, other)) {
@@ -279,7 +275,7 @@ static uint32_t count_figures(const struct judge *judge, const struct issue *iss
         count += other->metric != issue->metric && verdict != VERDICT_IGNORED &&
                  can_be_disturbed(judge, second) &&
                  (verdict == VERDICT_ACCUSED || fabs(second->score) >= COMPANION_SCORE) &&
-                 part != PART_OTHER && part_of(judge, second) == part;
+                 part != PART_OTHER && figure_part_of(judge, second) == part;
     }
     return count;
 }

@@ -333,13 +333,11 @@ static int node_entry_order(const void *left, const void *right)
     return str_order(a->node, b->node);
 }
 
-int judge_missing_gpus(const struct judge_basis *basis, struct inventory *inventory,
-                       struct err *err)
+void judge_missing_gpus(const struct judge_basis *basis, struct inventory *inventory)
 {
-    (void)err;
     size_t first = inventory->node_finding_count;
     if (basis->drift_only)
-        return 0;
+        return;
     struct node_census census = census_take(inventory, basis->baseline);
     if (census.count)
         qsort(census.items, census.count, sizeof *census.items, census_kind_order);
@@ -358,7 +356,6 @@ int judge_missing_gpus(const struct judge_basis *basis, struct inventory *invent
         qsort(inventory->node_findings + first, inventory->node_finding_count - first,
               sizeof *inventory->node_findings, node_entry_order);
     census_fini(&census);
-    return 0;
 }
 
 size_t judge_accused_nodes(const struct inventory *inventory)

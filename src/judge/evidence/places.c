@@ -58,7 +58,7 @@ struct place_size {
     uint32_t group, place, count;
 };
 
-static uint32_t place_of(const struct fleet_gpu *gpu, enum scope scope)
+static uint32_t scope_place(const struct fleet_gpu *gpu, enum scope scope)
 {
     switch (scope) {
     case SCOPE_NODE:
@@ -89,7 +89,7 @@ static struct place_size *place_sizes(const struct fleet *fleet, enum scope scop
     for (size_t i = 0; i < fleet->count; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[i];
         if (fleet_judged(gpu) && gpu->group != GROUP_NONE)
-            sizes[count++] = (struct place_size){gpu->group, place_of(gpu, scope), 1};
+            sizes[count++] = (struct place_size){gpu->group, scope_place(gpu, scope), 1};
     }
     if (count)
         qsort(sizes, count, sizeof *sizes, place_size_order);
@@ -153,7 +153,7 @@ static size_t places_collect(struct judge *judge, enum scope scope, struct place
         const struct issue *issue = &judge->findings.issues[i];
         const struct finding *finding = issue_finding(judge, issue);
         const struct fleet_gpu *gpu = &judge->fleet.gpus[issue->gpu];
-        uint32_t place = place_of(gpu, scope);
+        uint32_t place = scope_place(gpu, scope);
         if (place && gpu->measured && gpu->group != GROUP_NONE && gpu->uuid &&
             !issue_has(issue, EVIDENCE_SET(SHARED)) && verdict_of(judge, issue) == VERDICT_ACCUSED)
             out_placed[count++] = (struct placed_issue){(uint32_t)i,

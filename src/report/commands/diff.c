@@ -358,13 +358,10 @@ int report_diff(const struct inventory *before, const struct inventory *after,
 {
     const struct judge_basis basis = {.config = config, .baseline = before, .drift_only = true};
     struct inventory judged = {0};
-    struct judge *judge = NULL;
-    int rc = judge_create(&basis, after->gpu_count, &judge, err);
-    if (!rc)
-        rc = judge_add_inventory(judge, after, err);
-    if (!rc)
-        rc = judge_finish(judge, &judged, err);
+    struct judge *judge = judge_create(&basis, after->gpu_count);
+    int rc = judge_add_inventory(judge, after, err);
     if (!rc) {
+        judge_finish(judge, &judged);
         diff_put_side(out_text, "before", before);
         diff_put_side(out_text, "after", after);
         size_t head_length = out_text->length;

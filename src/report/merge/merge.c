@@ -294,11 +294,11 @@ static int merge_judge_all(struct report_merge *merge, const struct report_basis
     char program[PROGRAM_WORD_MAX];
     struct judge_basis view = report_basis_view(basis, NULL);
     view.program = common_program(merge, program);
-    struct judge *judge = NULL;
     size_t capacity = merge->pool.count;
     for (size_t i = 0; i < merge->count; i++)
         capacity += merge->sources[i].inventory.gpu_count;
-    int rc = judge_create(&view, capacity, &judge, err);
+    struct judge *judge = judge_create(&view, capacity);
+    int rc = 0;
     for (size_t i = 0; i < merge->pool.count && !rc; i++) {
         const struct merge_entry *entry = &merge->pool.entries[i];
         if (entry->result && !entry->dropped)
@@ -311,7 +311,7 @@ static int merge_judge_all(struct report_merge *merge, const struct report_basis
         rc = judge_add_inventory(judge, &merge->sources[i].inventory, err);
     }
     if (!rc)
-        rc = judge_finish(judge, inventory, err);
+        judge_finish(judge, inventory);
     judge_destroy(judge);
     return rc;
 }
@@ -360,7 +360,7 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
         return rc;
     merge_unknown(merge->sources, merge->count, inventory);
     const struct judge_basis view = report_basis_view(request->basis, NULL);
-    rc = judge_missing_gpus(&view, inventory, err);
+    judge_missing_gpus(&view, inventory);
     inventory->exit_code = merge_exit_code(merge, inventory);
     return rc;
 }

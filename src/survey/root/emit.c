@@ -103,15 +103,15 @@ static int emit_judge(const struct emit_input *input, struct inventory *inventor
     const struct record_survey *was = input->replayed ? record_survey(input->replayed) : &none;
     const struct root_view *view = &input->view;
     int rc = judging_compare(input->judging, view->unmeasured, view->unmeasured_count, err);
-    if (!rc)
-        rc = judging_finish(input->judging, inventory, err);
     if (rc)
         return rc;
+    judging_finish(input->judging, inventory);
     size_t known = inventory->unmeasured_count;
     emit_add_unknown(view->unmeasured, view->unmeasured_count, inventory);
     emit_add_unknown(was->unknown, was->unknown_count, inventory);
     inventory_settle_unknown(inventory, known);
-    return judge_missing_gpus(input->judging->basis, inventory, err);
+    judge_missing_gpus(input->judging->basis, inventory);
+    return 0;
 }
 
 /* Writes the inventory to TMPDIR, when it would otherwise be lost. */

@@ -17,8 +17,9 @@ static int judging_add(struct judging *judging, size_t capacity, const struct gp
         judging->replayed ? record_find_gpu(judging->replayed, result->uuid, 0) : NULL;
     if (was)
         view.rank = was->gpu.rank;
-    int rc = judging->judge ? 0 : judge_create(judging->basis, capacity, &judging->judge, err);
-    return rc ? rc : judge_add(judging->judge, &view, err);
+    if (!judging->judge)
+        judging->judge = judge_create(judging->basis, capacity);
+    return judge_add(judging->judge, &view, err);
 }
 
 int judging_take(void *user, size_t capacity, uint32_t session, struct gpu_result *result,
@@ -28,7 +29,7 @@ int judging_take(void *user, size_t capacity, uint32_t session, struct gpu_resul
     struct gpu_result *slowest = &judging->slowest;
     int rc = 0;
     if (session && judging->compared && result->status == GPU_OK)
-        rc = judge_add_again(judging->judge, result, err);
+        judge_add_again(judging->judge, result);
     else if (!session && !judging->compared) {
         rc = judging_add(judging, capacity, result, err);
         if (!rc && result->timings.count &&
@@ -48,19 +49,21 @@ int judging_compare(struct judging *judging, const struct gpu_result *unmeasured
 {
     if (judging->compared)
         return 0;
-    int rc = judging->judge ? 0 : judge_create(judging->basis, count, &judging->judge, err);
+    int rc = 0;
+    if (!judging->judge)
+        judging->judge = judge_create(judging->basis, count);
     for (size_t i = 0; i < count && !rc; i++)
         if (unmeasured[i].uuid)
             rc = judging_add(judging, count, &unmeasured[i], err);
     if (!rc)
-        rc = judge_compare(judging->judge, err);
+        judge_compare(judging->judge);
     judging->compared = !rc;
     return rc;
 }
 
-int judging_finish(struct judging *judging, struct inventory *inventory, struct err *err)
+void judging_finish(struct judging *judging, struct inventory *inventory)
 {
-    return judge_finish(judging->judge, inventory, err);
+    judge_finish(judging->judge, inventory);
 }
 
 void judging_fini(struct judging *judging)

@@ -35,7 +35,7 @@ int judging_measure_again(const struct judging *judging, struct root *root, size
                           struct err *err);
 
 /* Fills the judged parts of the inventory. Call it once, after judging_compare. */
-int judging_finish(struct judging *judging, struct inventory *inventory, struct err *err);
+void judging_finish(struct judging *judging, struct inventory *inventory);
 void judging_fini(struct judging *judging);
 
 #endif
