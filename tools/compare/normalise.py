@@ -341,40 +341,43 @@ def flags(text):
     return {f"flag {name}": True for name in sorted(set(named))} | {f"command {name}": True for name in commands}
 
 
-def archive(data):
+def archive(data, clean):
     found = {}
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         for member in tar.getmembers():
             name = member.name.split("/", 1)[-1]
             content = tar.extractfile(member).read() if member.isfile() else b""
             if name.endswith(".json"):
-                found.update({f"{name}{key}": value for key, value in any_json(content.decode()).items()})
+                found.update({f"{name}{key}": value for key, value in any_json(clean(content.decode())).items()})
             elif name.endswith(".txt"):
-                found[f"{name}/lines"] = lines(content.decode())["lines"]
+                found[f"{name}/lines"] = lines(clean(content.decode()))["lines"]
             else:
                 found[name] = bool(content)
     return found
 
 
-def trace_file(data):
+def size(data, clean):
     return {"bytes": len(data)}
 
 
 KINDS = {"inventory": inventory, "yaml": any_yaml, "json": any_json, "page": page, "prometheus": prometheus,
          "lines": lines, "messages": message_kinds, "flags": flags}
-BINARY_KINDS = {"archive": archive, "exists": lambda data: {"exists": True}, "size": trace_file}
+BINARY_KINDS = {"archive": archive, "size": size}
 
 
 def model(kind, data, volatile=()):
     """The flat model of an output. volatile: (pattern, replacement) for texts."""
+    def clean(text):
+        for pattern, word in volatile:
+            text = re.sub(pattern, word, text)
+        return text
+
     if kind in BINARY_KINDS:
         try:
-            return BINARY_KINDS[kind](data)
+            return BINARY_KINDS[kind](data, clean)
         except tarfile.TarError:
             return {"not readable": kind}
-    text = data.decode(errors="replace")
-    for pattern, word in volatile:
-        text = re.sub(pattern, word, text)
+    text = clean(data.decode(errors="replace"))
     try:
         return KINDS[kind](text)
     except (ValueError, yaml.YAMLError, KeyError, IndexError, TypeError) as problem:
