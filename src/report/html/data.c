@@ -66,7 +66,7 @@ static int series_value_order(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static void fill_models(struct html_data *data)
+static void data_fill_models(struct html_data *data)
 {
     const struct inventory *v = data->inventory;
     for (size_t i = 0; i < v->model_count; i++)
@@ -148,7 +148,7 @@ static uint64_t shared_findings(const struct inventory_node *place,
 }
 
 /* Connects the entries of the lists with their GPUs. */
-static void fill_states(struct html_data *data)
+static void data_fill_states(struct html_data *data)
 {
     const struct inventory *v = data->inventory;
     struct html_gpu **by_uuid = mem_array(v->gpu_count, sizeof *by_uuid), *gpu;
@@ -197,7 +197,7 @@ static int place_card_order(const void *a, const void *b)
 
 /* Which outliers and places get cards, the worst kind first. An outlier of which a place has all
  * findings gets none. */
-static void fill_cards(struct html_data *data)
+static void data_fill_cards(struct html_data *data)
 {
     const struct inventory *v = data->inventory;
     bool *covered = mem_array(v->outlier_count, sizeof *covered);
@@ -223,7 +223,7 @@ static void fill_cards(struct html_data *data)
 }
 
 /* Marks the GPUs to whose card the map can lead. */
-static void mark_cards(struct html_data *data)
+static void data_mark_cards(struct html_data *data)
 {
     const struct inventory *v = data->inventory;
     bool *shown = mem_array(v->outlier_count, sizeof *shown);
@@ -241,7 +241,7 @@ static void mark_cards(struct html_data *data)
     free(place_shown);
 }
 
-static int gpu_place_order(const void *a, const void *b)
+static int html_gpu_place_order(const void *a, const void *b)
 {
     const struct inventory_gpu *left = ((const struct html_gpu *)a)->gpu;
     const struct inventory_gpu *right = ((const struct html_gpu *)b)->gpu;
@@ -259,16 +259,16 @@ void html_data_init(struct html_data *data, const struct inventory *inventory)
     *data = (struct html_data){.inventory = inventory};
     data->models = mem_array(inventory->model_count, sizeof *data->models);
     data->gpus = mem_array(inventory->gpu_count, sizeof *data->gpus);
-    fill_models(data);
+    data_fill_models(data);
     for (size_t i = 0; i < inventory->gpu_count; i++)
         data->gpus[i].gpu = &inventory->gpus[i];
     if (inventory->gpu_count)
-        qsort(data->gpus, inventory->gpu_count, sizeof *data->gpus, gpu_place_order);
+        qsort(data->gpus, inventory->gpu_count, sizeof *data->gpus, html_gpu_place_order);
     for (size_t i = 0; i < inventory->gpu_count; i++)
         data->node_count += !i || !str_equal(data->gpus[i].gpu->node, data->gpus[i - 1].gpu->node);
-    fill_states(data);
-    fill_cards(data);
-    mark_cards(data);
+    data_fill_states(data);
+    data_fill_cards(data);
+    data_mark_cards(data);
 }
 
 size_t html_data_node_end(const struct html_data *data, size_t first)

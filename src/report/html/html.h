@@ -9,7 +9,7 @@
 
 /* Appends the page: it needs no network, is readable without its script, and works on screen (light
  * and dark) and paper. Strings from the inventory appear as text. references and racks may be
- * NULL. Errors only set out_page->failed. */
+ * NULL. */
 void report_html(const struct inventory *inventory, const struct judge_references *references,
                  const struct racks *racks, struct strbuf *out_page);
 

@@ -40,7 +40,7 @@ void sweep_chart_format_bytes(char text[SWEEP_CHART_TEXT_MAX], double bytes);
 extern const char *const sweep_chart_memories[];
 
 /* The same plot gives the same bytes. standalone: includes colours, for a file; otherwise the
- * surrounding page has them. Errors only set out->failed. */
+ * surrounding page has them. */
 void sweep_chart_put_svg(struct strbuf *out, const struct sweep_chart *plot, bool standalone);
 
 #endif
