@@ -1,4 +1,5 @@
-/* Chooses a command of gpumemtopo-report: its name, flags and help. */
+/* The commands of gpumemtopo-report: choosing one, its flags and help; reading, choosing a model
+ * and writing for all of them. */
 #include "report/command.h"
 
 #include <errno.h>
@@ -8,7 +9,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out_file.h"
+#include "inventory/anonymous.h"
 
+/* So many names are compared with one that is unknown. */
 enum { NAMES_MAX = 32 };
 
 const struct command *command_find(const char *name)
@@ -28,7 +31,7 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-static struct option_set options_of(const struct command *command)
+static struct option_set command_option_set(const struct command *command)
 {
     return (struct option_set){.program = "gpumemtopo-report",
                                .command = command->name,
@@ -36,8 +39,8 @@ static struct option_set options_of(const struct command *command)
                                .count = command->option_count};
 }
 
-static int check_files(const struct command *command, const struct command_options *options,
-                       struct err *err)
+static int command_check_files(const struct command *command, const struct command_options *options,
+                               struct err *err)
 {
     int wanted_max = options->compare ? 2 : command->files_max;
     int wanted_min = options->compare ? 1 : options->store ? 0 : command->files_min;
@@ -54,8 +57,9 @@ static int check_files(const struct command *command, const struct command_optio
 }
 
 /* Merging may write to an inventory that it reads; any other command would destroy its input. */
-static int check_written(const struct command *command, const struct command_options *options,
-                         const char *flag, const char *output, struct err *err)
+static int command_check_written(const struct command *command,
+                                 const struct command_options *options, const char *flag,
+                                 const char *output, struct err *err)
 {
     const struct {
         const char *flag, *path;
@@ -73,12 +77,12 @@ static int check_written(const struct command *command, const struct command_opt
     return 0;
 }
 
-static int check_output(const struct command *command, const struct command_options *options,
-                        struct err *err)
+static int command_check_output(const struct command *command,
+                                const struct command_options *options, struct err *err)
 {
-    int rc = check_written(command, options, "--output", options->output, err);
+    int rc = command_check_written(command, options, "--output", options->output, err);
     if (!rc)
-        rc = check_written(command, options, "--html", options->html, err);
+        rc = command_check_written(command, options, "--html", options->html, err);
     if (!rc && options->output && options->html && strcmp(options->output, options->html) == 0)
         rc = err_set(err, -EINVAL, "--output and --html name the same file");
     return rc;
@@ -87,7 +91,7 @@ static int check_output(const struct command *command, const struct command_opti
 int command_parse(const struct command *command, int count, char **arguments,
                   struct command_options *options, const char **out_help, struct err *err)
 {
-    const struct option_set set = options_of(command);
+    const struct option_set set = command_option_set(command);
     struct option_rest rest;
     *options = (struct command_options){.words = arguments, .word_count = count};
     for (int i = 0; i < count && command->no_anonymous; i++)
@@ -102,13 +106,13 @@ int command_parse(const struct command *command, int count, char **arguments,
     *out_help = rest.help;
     if (rest.help)
         return 0;
-    rc = check_files(command, options, err);
-    return rc ? rc : check_output(command, options, err);
+    rc = command_check_files(command, options, err);
+    return rc ? rc : command_check_output(command, options, err);
 }
 
 void command_help(const struct command *command, const char *form, struct strbuf *out_text)
 {
-    const struct option_set set = options_of(command);
+    const struct option_set set = command_option_set(command);
     char *head = str_format("Usage: gpumemtopo-report %s [FLAG...] %s\n%s.\n\nFlags:\n",
                             command->name, command->files, command->summary);
     options_print(&set, form, head, "", out_text);
@@ -129,4 +133,78 @@ void command_help_all(struct strbuf *out_text)
                 "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
                 "diff: 3 worse; 4 gone or not measured; accept: 3 not as ordered; 4 not shown;\n"
                 "merge: 3 outliers; 4 not measured, lost or skipped; nagios: as plugins return.\n");
+}
+
+int command_exit_code(int rc)
+{
+    return rc ? EXIT_BAD_INPUT : EXIT_DONE;
+}
+
+int command_read(const char *path, struct inventory *out_inventory)
+{
+    struct err err = {0};
+    int rc = inventory_read_file(path, out_inventory, &err);
+    if (rc)
+        log_failure(&err);
+    return command_exit_code(rc);
+}
+
+void command_anonymise(const struct command_options *options, struct inventory *const *inventories,
+                       size_t count, const struct inventory *baseline)
+{
+    if (options->anonymous)
+        anonymous_inventories(inventories, count, baseline);
+}
+
+int command_read_given(const struct command_options *options, int file,
+                       struct inventory *out_inventory)
+{
+    int code = command_read(options->files[file], out_inventory);
+    if (!code)
+        command_anonymise(options, (struct inventory *const[]){out_inventory}, 1, NULL);
+    return code;
+}
+
+static void command_say_models(const struct inventory *inventory, const char *id, const char *path)
+{
+    const char *ids[NAMES_MAX];
+    struct strbuf list = {0};
+    size_t count = 0;
+    for (; count < inventory->model_count && count < NAMES_MAX; count++) {
+        ids[count] = inventory->models[count].id;
+        strbuf_printf(&list, "%s%.60s", count ? ", " : "", ids[count]);
+    }
+    const char *near = id ? str_nearest(id, ids, count) : NULL;
+    const char *known = list.data ? list.data : "none";
+    if (near)
+        log_error("%s: no model \"%.60s\"; did you mean \"%s\"?", path, id, near);
+    else if (id)
+        log_error("%s: no model \"%.60s\"; there is %s", path, id, known);
+    else if (!count)
+        log_error("%s: has no model, because no GPU was measured", path);
+    else
+        log_error("%s: several models; choose one with --model: %s", path, known);
+    strbuf_fini(&list);
+}
+
+const struct inventory_model *command_model(const struct inventory *inventory, const char *id,
+                                            const char *path)
+{
+    if (!id && inventory->model_count == 1)
+        return &inventory->models[0];
+    for (size_t i = 0; id && i < inventory->model_count; i++)
+        if (strcmp(inventory->models[i].id, id) == 0)
+            return &inventory->models[i];
+    command_say_models(inventory, id, path);
+    return NULL;
+}
+
+int command_write(struct strbuf *text, const char *path)
+{
+    struct err err = {0};
+    int rc = out_file_write(path ? path : "-", text->data ? text->data : "", text->length, &err);
+    strbuf_fini(text);
+    if (rc)
+        log_failure(&err);
+    return rc ? EXIT_NO_REPORT : EXIT_DONE;
 }

@@ -48,7 +48,7 @@ struct command {
     size_t option_count;
     int (*run)(const struct command_options *options);
     int (*failed)(
-        const struct err *err); /* tells bad usage, returns an exit code; NULL: as usual */
+        const struct err *err); /* reports bad usage, returns an exit code; NULL: as usual */
     const char *no_anonymous;   /* why it has no --anonymous; NULL: nobody expects one */
 };
 

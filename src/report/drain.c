@@ -161,7 +161,7 @@ static bool is_small_place(const struct inventory_node *place)
     return is_small_loss(reason.metric, reason.deviation);
 }
 
-static void suspects_add(struct suspects *suspects, const struct suspect *suspect)
+static void drain_add_suspect(struct suspects *suspects, const struct suspect *suspect)
 {
     suspects->items = mem_grow(suspects->items, &suspects->capacity, suspects->count + 1,
                                sizeof *suspects->items);
@@ -198,18 +198,17 @@ static const char *drain_node_of(const struct inventory *inventory,
 }
 
 /* A finding about a node, a slot or a model concerns every node with one of its GPUs. */
-static void suspects_add_place(const struct inventory *inventory,
-                               const struct inventory_node *place,
-                               const struct inventory_gpu **gpus, struct suspects *out)
+static void drain_add_place(const struct inventory *inventory, const struct inventory_node *place,
+                            const struct inventory_gpu **gpus, struct suspects *out)
 {
     struct suspect suspect = {.node = place->node, .kind = place->kind, .place = place->finding};
     if (place->node && !place->gpu_count)
-        suspects_add(out, &suspect);
+        drain_add_suspect(out, &suspect);
     for (size_t i = 0; i < place->gpu_count; i++) {
         suspect.uuid = place->gpus[i];
         suspect.node = place->node ? place->node : drain_node_of(inventory, gpus, suspect.uuid);
         if (suspect.node)
-            suspects_add(out, &suspect);
+            drain_add_suspect(out, &suspect);
     }
 }
 
@@ -231,13 +230,13 @@ static void drain_collect(const struct inventory *inventory, struct suspects *ou
         const struct inventory_outlier *outlier = &inventory->outliers[i];
         const struct suspect suspect = suspect_of(outlier);
         if (drain_is_bad(outlier->kind) && outlier->node)
-            suspects_add(has_small_losses_only(outlier) ? spared : out, &suspect);
+            drain_add_suspect(has_small_losses_only(outlier) ? spared : out, &suspect);
     }
     const struct inventory_gpu **gpus = drain_sort_gpus(inventory);
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
         if (place->accused && drain_is_bad(place->kind))
-            suspects_add_place(inventory, place, gpus, is_small_place(place) ? spared : out);
+            drain_add_place(inventory, place, gpus, is_small_place(place) ? spared : out);
     }
     free(gpus);
 }
@@ -304,8 +303,8 @@ static int drain_uuid_order(const void *a, const void *b)
 }
 
 /* The different UUIDs among the suspects, sorted, freed with free(). */
-static const char **suspects_sort_uuids(const struct suspect *suspects, size_t count,
-                                        size_t *out_different)
+static const char **drain_sort_uuids(const struct suspect *suspects, size_t count,
+                                     size_t *out_different)
 {
     const char **uuids = mem_array(count, sizeof *uuids);
     size_t known = 0, different = 0;
@@ -324,8 +323,8 @@ static const char **suspects_sort_uuids(const struct suspect *suspects, size_t c
 static size_t count_spared(const struct suspects *spared, const struct suspects *suspects)
 {
     size_t spared_count = 0, drained_count = 0, count = 0;
-    const char **uuids = suspects_sort_uuids(spared->items, spared->count, &spared_count);
-    const char **drained = suspects_sort_uuids(suspects->items, suspects->count, &drained_count);
+    const char **uuids = drain_sort_uuids(spared->items, spared->count, &spared_count);
+    const char **drained = drain_sort_uuids(suspects->items, suspects->count, &drained_count);
     for (size_t i = 0; i < spared_count; i++)
         count += !bsearch(&uuids[i], drained, drained_count, sizeof *drained, drain_uuid_order);
     free(uuids);
@@ -340,7 +339,7 @@ static char *drain_line_of(const struct suspect *suspects, size_t count)
     struct drain_reason reason = drain_reason_of(&suspects[0], metric);
     struct strbuf text = {0};
     size_t different = 0;
-    free(suspects_sort_uuids(suspects, count, &different));
+    free(drain_sort_uuids(suspects, count, &different));
     reason.more_gpus = different - (different && suspects[0].uuid);
     drain_reason_put(&text, &reason);
     char *line = str_format("scontrol update NodeName=%s State=DRAIN Reason=\"%s\"",
@@ -412,7 +411,7 @@ char *drain_line_of_place(const struct inventory_node *place)
     if (!place->node || !place->accused || !drain_is_bad(place->kind) || is_small_place(place) ||
         !drain_is_node_name(place->node))
         return NULL;
-    suspects_add_place(NULL, place, NULL, &suspects);
+    drain_add_place(NULL, place, NULL, &suspects);
     qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
     char *line = drain_line_of(suspects.items, suspects.count);
     free(suspects.items);

@@ -35,7 +35,7 @@ static bool is_fact(const struct inventory_finding *finding)
 }
 
 /* "seen 2 of 2": how the finding was confirmed. */
-static void put_confirmed(struct strbuf *out, const char *confirmed)
+static void entry_put_confirmed(struct strbuf *out, const char *confirmed)
 {
     if (str_equal(confirmed, "no")) {
         strbuf_puts(out, "not confirmed");
@@ -45,7 +45,7 @@ static void put_confirmed(struct strbuf *out, const char *confirmed)
     text_put_clean(out, confirmed, NAME_MAX);
 }
 
-static void put_figure(struct strbuf *out, const struct inventory_finding *finding)
+static void entry_put_figure(struct strbuf *out, const struct inventory_finding *finding)
 {
     text_put_clean(out, finding->metric, NAME_MAX);
     strbuf_puts(out, " ");
@@ -61,7 +61,7 @@ static void put_figure(struct strbuf *out, const struct inventory_finding *findi
     if (deviates)
         strbuf_printf(out, "%+.1f %%%s", 100 * finding->deviation, finding->confirmed ? ", " : "");
     if (finding->confirmed)
-        put_confirmed(out, finding->confirmed);
+        entry_put_confirmed(out, finding->confirmed);
     strbuf_puts(out, ")");
 }
 
@@ -70,7 +70,7 @@ static bool same_cause(const struct inventory_finding *a, const struct inventory
     return str_equal(a->cause, b->cause) && is_fact(a) == is_fact(b);
 }
 
-static bool told_before(const struct inventory_outlier *outlier, size_t finding)
+static bool entry_has_cause_before(const struct inventory_outlier *outlier, size_t finding)
 {
     for (size_t i = 0; i < finding; i++)
         if (same_cause(&outlier->findings[i], &outlier->findings[finding]))
@@ -79,8 +79,8 @@ static bool told_before(const struct inventory_outlier *outlier, size_t finding)
 }
 
 /* One cause and all figures that it explains. */
-static void put_cause(struct strbuf *out, const struct report_style *style,
-                      const struct inventory_outlier *outlier, size_t first)
+static void entry_put_cause(struct strbuf *out, const struct report_style *style,
+                            const struct inventory_outlier *outlier, size_t first)
 {
     const struct inventory_finding *finding = &outlier->findings[first];
     struct strbuf line = {0};
@@ -90,7 +90,7 @@ static void put_cause(struct strbuf *out, const struct report_style *style,
             continue;
         if (together++ < TOGETHER_MAX) {
             strbuf_puts(&line, together > 1 ? "; " : "");
-            put_figure(&line, &outlier->findings[i]);
+            entry_put_figure(&line, &outlier->findings[i]);
         }
     }
     if (together > TOGETHER_MAX)
@@ -120,8 +120,8 @@ void report_put_outlier(struct strbuf *out, const struct report_style *style,
     if (!watched)
         report_end_paint(out, style);
     for (size_t i = 0; i < outlier->finding_count; i++)
-        if (!told_before(outlier, i) && causes++ < FINDINGS_MAX)
-            put_cause(out, style, outlier, i);
+        if (!entry_has_cause_before(outlier, i) && causes++ < FINDINGS_MAX)
+            entry_put_cause(out, style, outlier, i);
     if (causes > FINDINGS_MAX)
         strbuf_printf(out, "      and %zu more %s\n", causes - FINDINGS_MAX,
                       causes - FINDINGS_MAX == 1 ? "finding" : "findings");

@@ -11,8 +11,8 @@
 enum { METRIC_MAX = 64 };
 
 /* The measure of an attribute of a memory if it has a number; NULL otherwise. */
-static const struct measure *number_of(const struct inventory_model *model, const char *memory,
-                                       const char *attribute)
+static const struct measure *mt4g_number_of(const struct inventory_model *model, const char *memory,
+                                            const char *attribute)
 {
     char metric[METRIC_MAX];
     snprintf(metric, sizeof metric, "%s.%s", memory, attribute);
@@ -32,7 +32,7 @@ static void put_value(struct writer *json, const char *key, const char *unit, do
 }
 
 /* Additional keys, since MT4G has none for bounds and noisy values. */
-static void put_bound(struct writer *json, const char *key, const struct measure *m)
+static void mt4g_put_bound(struct writer *json, const char *key, const struct measure *m)
 {
     if (m->bound == MEASURE_AT_LEAST)
         writer_text(json, key, "at_least");
@@ -50,7 +50,7 @@ static void put_size(struct writer *json, const char *key, const struct measure 
     if (!m)
         return;
     writer_map(json, key, WRITER_BLOCK);
-    put_bound(json, "bound", m);
+    mt4g_put_bound(json, "bound", m);
     writer_number(json, "confidence", m->bound == MEASURE_AT_LEAST ? 0 : m->confidence);
     writer_text(json, "method", m->method);
     writer_bool(json, "randomized", false);
@@ -68,7 +68,7 @@ static double note_of(const struct measure *m, const char *key)
     return note && note->kind == FACT_INT ? (double)note->integer : NAN;
 }
 
-static void put_note(struct writer *json, const struct measure *m, const char *key)
+static void mt4g_put_note(struct writer *json, const struct measure *m, const char *key)
 {
     double value = note_of(m, key);
     if (isfinite(value))
@@ -82,12 +82,12 @@ static void put_latency(struct writer *json, const struct measure *m)
         return;
     double mean = note_of(m, "mean");
     writer_map(json, "latency", WRITER_BLOCK);
-    put_bound(json, "bound", m);
+    mt4g_put_bound(json, "bound", m);
     writer_number(json, "mean", isfinite(mean) ? mean : m->value);
     writer_number(json, "measurements", m->n);
     writer_text(json, "method", m->method);
-    put_note(json, m, "p50");
-    put_note(json, m, "p95");
+    mt4g_put_note(json, m, "p50");
+    mt4g_put_note(json, m, "p95");
     put_status(json, "status", m);
     writer_text(json, "unit", "cycles");
     writer_end(json);
@@ -99,15 +99,15 @@ static void put_plain(struct writer *json, const char *key, const char *unit, do
     if (!m)
         return;
     writer_map(json, key, WRITER_BLOCK);
-    put_bound(json, "bound", m);
+    mt4g_put_bound(json, "bound", m);
     put_status(json, "status", m);
     writer_text(json, "unit", unit);
     writer_number(json, "value", m->value * factor);
     writer_end(json);
 }
 
-static void put_fact(struct writer *json, const struct inventory_model *model, const char *fact,
-                     const char *key, const char *unit, double factor)
+static void mt4g_put_fact(struct writer *json, const struct inventory_model *model,
+                          const char *fact, const char *key, const char *unit, double factor)
 {
     int64_t value = facts_int(&model->identity, fact, -1);
     if (value < 0)
@@ -120,7 +120,7 @@ static void put_fact(struct writer *json, const struct inventory_model *model, c
 
 static void put_per_sm(struct writer *json, const struct inventory_model *model, const char *memory)
 {
-    const struct measure *m = number_of(model, memory, "per_sm");
+    const struct measure *m = mt4g_number_of(model, memory, "per_sm");
     if (m && m->status == MEASURE_OK &&
         m->bound == MEASURE_EXACT) /* a number without room for bound or status */
         writer_number(json, "amountPerMultiprocessor", m->value);
@@ -157,15 +157,15 @@ static void put_cache(struct writer *json, const struct inventory_model *model, 
 {
     writer_map(json, key, WRITER_BLOCK);
     put_per_sm(json, model, memory);
-    put_size(json, "fetchGranularity", number_of(model, memory, "fetch"));
+    put_size(json, "fetchGranularity", mt4g_number_of(model, memory, "fetch"));
     if (strcmp(memory, "l1_data") == 0)
         put_global(json, model);
-    put_latency(json, number_of(model, memory, "latency"));
-    put_size(json, "lineSize", number_of(model, memory, "line"));
-    put_plain(json, "missPenalty", "cycles", 1, number_of(model, memory, "miss_penalty"));
+    put_latency(json, mt4g_number_of(model, memory, "latency"));
+    put_size(json, "lineSize", mt4g_number_of(model, memory, "line"));
+    put_plain(json, "missPenalty", "cycles", 1, mt4g_number_of(model, memory, "miss_penalty"));
     if (strncmp(memory, "constant", strlen("constant")) != 0)
         put_sharing(json, model, memory);
-    put_size(json, "size", number_of(model, memory, "size"));
+    put_size(json, "size", mt4g_number_of(model, memory, "size"));
     writer_end(json);
 }
 
@@ -175,14 +175,14 @@ static const double to_gib = 1e9 / (1024.0 * 1024 * 1024);
 /* In MT4G the size of L2 is what the driver reports; the measured size has a separate key. */
 static void put_l2_size(struct writer *json, const struct inventory_model *model)
 {
-    const struct measure *m = number_of(model, "l2", "size");
+    const struct measure *m = mt4g_number_of(model, "l2", "size");
     int64_t reported = facts_int(&model->identity, "l2_bytes", -1);
     if (reported < 0 && !m)
         return;
     writer_map(json, "size", WRITER_BLOCK);
     if (m) {
         writer_number(json, "measured", m->value);
-        put_bound(json, "measuredBound", m);
+        mt4g_put_bound(json, "measuredBound", m);
         put_status(json, "measuredStatus", m);
     }
     writer_text(json, "unit", "bytes");
@@ -191,30 +191,34 @@ static void put_l2_size(struct writer *json, const struct inventory_model *model
     writer_end(json);
 }
 
-static void put_l2(struct writer *json, const struct inventory_model *model)
+static void mt4g_put_l2(struct writer *json, const struct inventory_model *model)
 {
     writer_map(json, "l2", WRITER_BLOCK);
-    put_size(json, "fetchGranularity", number_of(model, "l2", "fetch"));
-    put_latency(json, number_of(model, "l2", "latency"));
-    put_size(json, "lineSize", number_of(model, "l2", "line"));
-    put_plain(json, "missPenalty", "cycles", 1, number_of(model, "l2", "miss_penalty"));
-    put_plain(json, "readBandwidth", "GiB/s", to_gib, number_of(model, "l2", "bandwidth.read"));
-    const struct measure *half = number_of(model, "l2", "step_half");
-    put_size(json, "segmentSize", half ? half : number_of(model, "l2", "size"));
+    put_size(json, "fetchGranularity", mt4g_number_of(model, "l2", "fetch"));
+    put_latency(json, mt4g_number_of(model, "l2", "latency"));
+    put_size(json, "lineSize", mt4g_number_of(model, "l2", "line"));
+    put_plain(json, "missPenalty", "cycles", 1, mt4g_number_of(model, "l2", "miss_penalty"));
+    put_plain(json, "readBandwidth", "GiB/s", to_gib,
+              mt4g_number_of(model, "l2", "bandwidth.read"));
+    const struct measure *half = mt4g_number_of(model, "l2", "step_half");
+    put_size(json, "segmentSize", half ? half : mt4g_number_of(model, "l2", "size"));
     put_l2_size(json, model);
-    put_plain(json, "writeBandwidth", "GiB/s", to_gib, number_of(model, "l2", "bandwidth.write"));
+    put_plain(json, "writeBandwidth", "GiB/s", to_gib,
+              mt4g_number_of(model, "l2", "bandwidth.write"));
     writer_end(json);
 }
 
 static void put_main(struct writer *json, const struct inventory_model *model)
 {
     writer_map(json, "main", WRITER_BLOCK);
-    put_latency(json, number_of(model, "main", "latency"));
-    put_fact(json, model, "memory_bus_bits", "memoryBusWidth", "bit", 1);
-    put_fact(json, model, "memory_clock_max_mhz", "memoryClockRate", "kHz", 1000);
-    put_plain(json, "readBandwidth", "GiB/s", to_gib, number_of(model, "main", "bandwidth.read"));
-    put_fact(json, model, "memory_bytes", "totalGlobalMem", "bytes", 1);
-    put_plain(json, "writeBandwidth", "GiB/s", to_gib, number_of(model, "main", "bandwidth.write"));
+    put_latency(json, mt4g_number_of(model, "main", "latency"));
+    mt4g_put_fact(json, model, "memory_bus_bits", "memoryBusWidth", "bit", 1);
+    mt4g_put_fact(json, model, "memory_clock_max_mhz", "memoryClockRate", "kHz", 1000);
+    put_plain(json, "readBandwidth", "GiB/s", to_gib,
+              mt4g_number_of(model, "main", "bandwidth.read"));
+    mt4g_put_fact(json, model, "memory_bytes", "totalGlobalMem", "bytes", 1);
+    put_plain(json, "writeBandwidth", "GiB/s", to_gib,
+              mt4g_number_of(model, "main", "bandwidth.write"));
     writer_end(json);
 }
 
@@ -224,17 +228,17 @@ static void put_memory(struct writer *json, const struct inventory_model *model)
     writer_map(json, "constant", WRITER_BLOCK);
     put_cache(json, model, "constant_l1", "l1");
     put_cache(json, model, "constant_l15", "l1.5");
-    put_fact(json, model, "constant_bytes", "totalConstMem", "bytes", 1);
+    mt4g_put_fact(json, model, "constant_bytes", "totalConstMem", "bytes", 1);
     writer_end(json);
     put_cache(json, model, "l1_data", "l1");
-    put_l2(json, model);
+    mt4g_put_l2(json, model);
     put_main(json, model);
     put_cache(json, model, "read_only", "readOnly");
     writer_map(json, "shared", WRITER_BLOCK);
-    put_latency(json, number_of(model, "shared", "latency"));
-    put_fact(json, model, "shared_reserved_bytes", "reservedSharedMemPerBlock", "bytes", 1);
-    put_plain(json, "sharedMemPerBlockOptin", "bytes", 1, number_of(model, "shared", "size"));
-    put_fact(json, model, "shared_per_sm_bytes", "sharedMemPerMultiProcessor", "bytes", 1);
+    put_latency(json, mt4g_number_of(model, "shared", "latency"));
+    mt4g_put_fact(json, model, "shared_reserved_bytes", "reservedSharedMemPerBlock", "bytes", 1);
+    put_plain(json, "sharedMemPerBlockOptin", "bytes", 1, mt4g_number_of(model, "shared", "size"));
+    mt4g_put_fact(json, model, "shared_per_sm_bytes", "sharedMemPerMultiProcessor", "bytes", 1);
     writer_end(json);
     put_cache(json, model, "texture", "texture");
     writer_end(json);
@@ -245,15 +249,15 @@ static void put_compute(struct writer *json, const struct inventory_model *model
     int64_t sms = facts_int(&model->identity, "sms", -1);
     int64_t cores = facts_int(&model->identity, "cores", -1);
     writer_map(json, "compute", WRITER_BLOCK);
-    put_fact(json, model, "blocks_per_sm", "maxBlocksPerMultiProcessor", NULL, 1);
-    put_fact(json, model, "threads_per_block", "maxThreadsPerBlock", NULL, 1);
-    put_fact(json, model, "threads_per_sm", "maxThreadsPerMultiProcessor", NULL, 1);
-    put_fact(json, model, "sms", "multiProcessorCount", NULL, 1);
+    mt4g_put_fact(json, model, "blocks_per_sm", "maxBlocksPerMultiProcessor", NULL, 1);
+    mt4g_put_fact(json, model, "threads_per_block", "maxThreadsPerBlock", NULL, 1);
+    mt4g_put_fact(json, model, "threads_per_sm", "maxThreadsPerMultiProcessor", NULL, 1);
+    mt4g_put_fact(json, model, "sms", "multiProcessorCount", NULL, 1);
     if (sms > 0 && cores > 0)
         writer_number(json, "numberOfCoresPerMultiProcessor", (double)(cores / sms));
-    put_fact(json, model, "registers_per_block", "regsPerBlock", NULL, 1);
-    put_fact(json, model, "registers_per_sm", "regsPerMultiProcessor", NULL, 1);
-    put_fact(json, model, "warp_size", "warpSize", NULL, 1);
+    mt4g_put_fact(json, model, "registers_per_block", "regsPerBlock", NULL, 1);
+    mt4g_put_fact(json, model, "registers_per_sm", "regsPerMultiProcessor", NULL, 1);
+    mt4g_put_fact(json, model, "warp_size", "warpSize", NULL, 1);
     writer_end(json);
 }
 
@@ -262,7 +266,7 @@ static void put_general(struct writer *json, const struct inventory_model *model
     const char *capability = facts_text(&model->identity, "compute_capability");
     int major, minor;
     writer_map(json, "general", WRITER_BLOCK);
-    put_fact(json, model, "sm_clock_max_mhz", "clockRate", "kHz", 1000);
+    mt4g_put_fact(json, model, "sm_clock_max_mhz", "clockRate", "kHz", 1000);
     if (capability && sscanf(capability, "%d.%d", &major, &minor) == 2) {
         writer_map(json, "computeCapability", WRITER_BLOCK);
         writer_number(json, "major", major);

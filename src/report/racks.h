@@ -8,7 +8,7 @@
 
 struct rack_place {
     char *node, *rack;
-    char *leaf; /* the switch; NULL: not told */
+    char *leaf; /* the switch; NULL: not given */
 };
 
 struct racks {

@@ -248,7 +248,7 @@ static void prometheus_put_states(const struct exposition *to, const struct inve
     free(accusations.items);
 }
 
-/* Facts of which a value other than 0 tells of an error or a repair. Temperatures, power and
+/* Facts of which a value other than 0 means an error or a repair. Temperatures, power and
  * whatever else every GPU has are left to exporters that read them every few seconds. */
 static const char *const counters[] = {
     "ecc_corrected_dram",
@@ -316,7 +316,7 @@ static double health_counted(const struct fact *fact)
     return fact && fact->kind == FACT_BOOL ? fact->flag : fact_number(fact);
 }
 
-/* Returns how many GPUs told the counter. */
+/* Returns of how many GPUs the counter is known. */
 static size_t health_put_counter(const struct exposition *to, const struct inventory *inventory,
                                  struct usual_health *usual, const char *key)
 {
@@ -362,18 +362,18 @@ static size_t health_put_xids(const struct exposition *to, const struct inventor
 static void prometheus_put_counters(const struct exposition *to, const struct inventory *inventory,
                                     struct usual_health *usual)
 {
-    static const char told[] = "gpumemtopo_health_known_gpus";
+    static const char name[] = "gpumemtopo_health_known_gpus";
     size_t known[COUNT_OF(counters) + 1];
     exposition_gauge(to, "gpumemtopo_gpu_health", NULL,
                      "What the driver counted of a GPU; only counters that are not 0.");
     for (size_t i = 0; i < COUNT_OF(counters); i++)
         known[i] = health_put_counter(to, inventory, usual, counters[i]);
     known[COUNT_OF(counters)] = health_put_xids(to, inventory, usual);
-    exposition_gauge(to, told, NULL,
+    exposition_gauge(to, name, NULL,
                      "GPUs of which the driver told this counter. Without a sample of "
                      "gpumemtopo_gpu_health it is 0 for them.");
     for (size_t i = 0; i <= COUNT_OF(counters); i++) {
-        strbuf_puts(to->out, told);
+        strbuf_puts(to->out, name);
         exposition_label(to, "{fact=\"", i < COUNT_OF(counters) ? counters[i] : "xid");
         exposition_value(to, "} ", (double)known[i]);
     }
@@ -387,7 +387,7 @@ static uint32_t health_model_index(const struct inventory *inventory, const char
     return m;
 }
 
-/* Counters of errors and repairs that are not 0, and how many GPUs told each of them. */
+/* Counters of errors and repairs that are not 0, and of how many GPUs each is known. */
 static void prometheus_put_health(const struct exposition *to, const struct inventory *inventory)
 {
     uint32_t *models = mem_array(inventory->gpu_count, sizeof *models);
@@ -585,11 +585,11 @@ static void families_add(struct families *families, const struct inventory *inve
             return;
     families->items = mem_grow(families->items, &families->capacity, families->count + 1,
                                sizeof *families->items);
-    const struct measure *told = family_measure(inventory, metric);
+    const struct measure *measure = family_measure(inventory, metric);
     struct family family = {.metric = metric,
-                            .unit = told ? told->unit : NULL,
+                            .unit = measure ? measure->unit : NULL,
                             .factor = 1,
-                            .reported = told && str_equal(told->method, "reported")};
+                            .reported = measure && str_equal(measure->method, "reported")};
     size_t row = prometheus_unit_row(family.unit);
     if (row < COUNT_OF(units))
         family.factor = units[row].factor;

@@ -54,7 +54,7 @@ static char *spool_file_beside(const char *plan, const char *uuid)
 
 /* Sets GPUs of the plan whose spool file was skipped to failed, with that as reason. The plan must
  * be in the pool. */
-static void merge_skipped_blame(struct merge_skipped *skipped, struct merge_source *plan)
+static void merge_skipped_mark(struct merge_skipped *skipped, struct merge_source *plan)
 {
     struct spool_survey *survey = &plan->spool.survey;
     if (!skipped->count)
@@ -75,7 +75,7 @@ static void merge_skipped_blame(struct merge_skipped *skipped, struct merge_sour
 }
 
 /* More notes of one kind would hide the others. */
-enum { SAID_MAX = 5, NOTE_MAX = 4096 };
+enum { NOTES_MAX = 5, NOTE_MAX = 4096 };
 
 struct report_merge {
     report_note *note;
@@ -182,11 +182,11 @@ struct report_merge_end report_merge_end(const struct report_merge *merge)
     return (struct report_merge_end){.files = merge->count, .skipped = merge->skipped.count};
 }
 
-static void said_twice(void *user, const struct merge_entry *kept,
-                       const struct merge_entry *dropped)
+static void merge_report_twice(void *user, const struct merge_entry *kept,
+                               const struct merge_entry *dropped)
 {
     struct report_merge *merge = user;
-    if (merge->twice++ >= SAID_MAX)
+    if (merge->twice++ >= NOTES_MAX)
         return;
     merge_say(merge, "%s is in %s and %s: the first is %s and is used", kept->uuid,
               merge->sources[kept->source].name, merge->sources[dropped->source].name,
@@ -342,14 +342,14 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
         return rc;
     for (size_t i = 0; i < merge->count; i++) {
         merge_source_pool(&merge->sources[i], i, &merge->pool);
-        merge_skipped_blame(&merge->skipped, &merge->sources[i]);
+        merge_skipped_mark(&merge->skipped, &merge->sources[i]);
     }
     merge_find_again(merge->sources, merge->count);
-    merge_pool_settle(&merge->pool, said_twice, merge);
+    merge_pool_settle(&merge->pool, merge_report_twice, merge);
     merge_find_overtaken(merge->sources, merge->count, &merge->pool);
-    if (merge->twice > SAID_MAX)
+    if (merge->twice > NOTES_MAX)
         merge_say(merge, "%zu more results of GPUs that are in several files: the newest is used",
-                  merge->twice - SAID_MAX);
+                  merge->twice - NOTES_MAX);
     if (merge->skipped.count)
         merge_say(merge,
                   "%zu %s could not be read: the inventory may lack results, so the exit code is 4",

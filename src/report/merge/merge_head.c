@@ -30,7 +30,7 @@ static bool same_inventory(const struct inventory *a, const struct inventory *b)
     return same;
 }
 
-static bool has_gpu(const struct inventory *inventory, const char *uuid)
+static bool inventory_has_gpu(const struct inventory *inventory, const char *uuid)
 {
     for (size_t i = 0; i < inventory->gpu_count; i++)
         if (str_equal(inventory->gpus[i].uuid, uuid))
@@ -40,7 +40,7 @@ static bool has_gpu(const struct inventory *inventory, const char *uuid)
 
 /* True if the plan was spooled while the survey of the inventory ran, by the same command and with
  * one of its GPUs. No two surveys measure the same GPU at the same time. */
-static bool same_plan(const struct merge_source *inventory, const struct merge_source *plan)
+static bool is_plan_of(const struct merge_source *inventory, const struct merge_source *plan)
 {
     enum { SLACK_MS = 2000 }; /* the time in an inventory has a resolution of seconds */
     const struct inventory *made = &inventory->inventory;
@@ -50,15 +50,15 @@ static bool same_plan(const struct merge_source *inventory, const struct merge_s
            made->total_ranks == survey->ranks && made->seed == plan->spool.origin.seed &&
            same_command(made->command, made->command_count, survey->command,
                         survey->command_count) &&
-           survey->expected_count && has_gpu(made, survey->expected[0].uuid);
+           survey->expected_count && inventory_has_gpu(made, survey->expected[0].uuid);
 }
 
 /* True if `other` describes the same survey and is used instead of `source`: an inventory instead
  * of a plan, the plan of rank 0 instead of the plan of one rank, else the later file. */
-static bool is_told_by(const struct merge_source *source, const struct merge_source *other)
+static bool is_described_by(const struct merge_source *source, const struct merge_source *other)
 {
     if (source->kind == MERGE_SURVEY && other->kind == MERGE_INVENTORY)
-        return same_plan(other, source);
+        return is_plan_of(other, source);
     if (source->kind != other->kind)
         return false;
     if (source->kind == MERGE_INVENTORY)
@@ -77,12 +77,13 @@ void merge_find_again(struct merge_source *sources, size_t count)
             heads[head_count++] = &sources[i];
     for (size_t i = 0; i < head_count; i++)
         for (size_t k = 0; k < head_count && !heads[i]->again; k++)
-            heads[i]->again = k != i && is_told_by(heads[i], heads[k]);
+            heads[i]->again = k != i && is_described_by(heads[i], heads[k]);
     free(heads);
 }
 
 /* Without MPI, also marks the plans of the ranks of that survey that had no GPU. */
-static void overtake(struct merge_source *sources, size_t count, struct merge_source *plan)
+static void merge_mark_overtaken(struct merge_source *sources, size_t count,
+                                 struct merge_source *plan)
 {
     plan->again = true;
     for (size_t i = 0; i < count && plan->spool.survey.apart; i++) {
@@ -100,7 +101,7 @@ void merge_find_overtaken(struct merge_source *sources, size_t count, const stru
         left[pool->entries[i].source] += !pool->entries[i].overtaken;
     for (size_t i = 0; i < count; i++)
         if (sources[i].kind == MERGE_SURVEY && sources[i].spool.survey.expected_count && !left[i])
-            overtake(sources, count, &sources[i]);
+            merge_mark_overtaken(sources, count, &sources[i]);
     free(left);
 }
 
@@ -122,9 +123,9 @@ static int rank_order(const void *a, const void *b)
 /* Considers the GPUs of the source with status lost. *out_silent: ranks with such a GPU that no
  * other file has. *out_recovered: ranks whose lost GPUs are all in other files. *out_all: other
  * files have every GPU of the source. */
-static void count_silent(const struct merge_source *sources, size_t number,
-                         const struct merge_pool *pool, uint32_t *out_silent,
-                         uint32_t *out_recovered, bool *out_all)
+static void merge_count_silent(const struct merge_source *sources, size_t number,
+                               const struct merge_pool *pool, uint32_t *out_silent,
+                               uint32_t *out_recovered, bool *out_all)
 {
     struct rank *ranks = mem_array(pool->count, sizeof *ranks);
     size_t count = 0, dropped = 0, own = 0;
@@ -151,7 +152,7 @@ static void count_silent(const struct merge_source *sources, size_t number,
 }
 
 /* Ranks whose GPUs are not known. */
-static uint32_t count_unknown(const struct inventory *inventory)
+static uint32_t merge_count_unknown(const struct inventory *inventory)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < inventory->unmeasured_count; i++)
@@ -176,8 +177,8 @@ static bool *merge_own_plans(const struct merge_source *sources, size_t count,
 }
 
 /* Ranks of the survey that left nothing. plan: its only plan, or the one that is used. */
-static uint32_t count_planless(const struct merge_source *sources, size_t count,
-                               const struct merge_source *plan)
+static uint32_t merge_count_planless(const struct merge_source *sources, size_t count,
+                                     const struct merge_source *plan)
 {
     const struct spool_survey *survey = &plan->spool.survey;
     bool *own = merge_own_plans(sources, count, plan);
@@ -203,15 +204,15 @@ static void merge_add_ranks(const struct merge_source *sources, size_t count, si
     bool all;
     if (source->kind == MERGE_GPU)
         return;
-    count_silent(sources, number, pool, &silent, &recovered, &all);
+    merge_count_silent(sources, number, pool, &silent, &recovered, &all);
     if (source->kind == MERGE_SURVEY) {
-        lost = source->again ? 0 : count_planless(sources, count, source);
+        lost = source->again ? 0 : merge_count_planless(sources, count, source);
         inventory->total_ranks += source->again ? 0 : source->spool.survey.ranks;
         inventory->total_lost_ranks += silent + lost;
         return;
     }
     lost = source->inventory.total_lost_ranks;
-    uint32_t unknown = count_unknown(&source->inventory);
+    uint32_t unknown = merge_count_unknown(&source->inventory);
     if (all) /* all GPUs are in other files, so only unknown ranks are lost */
         lost = lost < unknown ? lost : unknown;
     else

@@ -51,8 +51,8 @@ static bool is_overtaken(const struct merge_entry *entry, const struct merge_ent
 }
 
 void merge_pool_settle(struct merge_pool *pool,
-                       void (*said)(void *user, const struct merge_entry *kept,
-                                    const struct merge_entry *dropped),
+                       void (*report)(void *user, const struct merge_entry *kept,
+                                      const struct merge_entry *dropped),
                        void *user)
 {
     if (pool->count)
@@ -70,7 +70,7 @@ void merge_pool_settle(struct merge_pool *pool,
             entry->dropped |= second;
             entry->overtaken = is_overtaken(entry, kept);
             if (second && !entry->planned)
-                said(user, kept, entry);
+                report(user, kept, entry);
         }
     }
 }

@@ -33,11 +33,11 @@ struct merge_pool {
 
 void merge_pool_add(struct merge_pool *pool, const struct merge_entry *entry);
 
-/* Marks all entries of each GPU except the newest that is not cut short as dropped. `said` is
+/* Marks all entries of each GPU except the newest that is not cut short as dropped. `report` is
  * called for each result dropped for that of another file; not for plans. */
 void merge_pool_settle(struct merge_pool *pool,
-                       void (*said)(void *user, const struct merge_entry *kept,
-                                    const struct merge_entry *dropped),
+                       void (*report)(void *user, const struct merge_entry *kept,
+                                      const struct merge_entry *dropped),
                        void *user);
 void merge_pool_fini(struct merge_pool *pool);
 
