@@ -1,5 +1,4 @@
-/* The commands of gpumemtopo-report: choosing one, its flags and help; reading, choosing a model
- * and writing for all of them. */
+/* What all commands of gpumemtopo-report share: flags, help, reading, choosing a model, writing. */
 #include "report/command.h"
 
 #include <errno.h>
@@ -11,25 +10,8 @@
 #include "base/out_file.h"
 #include "inventory/anonymous.h"
 
-/* So many names are compared with one that is unknown. */
+/* So many ids of models are compared with one that is unknown. */
 enum { NAMES_MAX = 32 };
-
-const struct command *command_find(const char *name)
-{
-    const char *names[NAMES_MAX];
-    size_t count = 0;
-    for (; command_table[count].name && count < NAMES_MAX; count++) {
-        names[count] = command_table[count].name;
-        if (strcmp(name, names[count]) == 0)
-            return &command_table[count];
-    }
-    const char *near = str_nearest(name, names, count);
-    if (near)
-        log_error("unknown command \"%.60s\"; did you mean \"%s\"?", name, near);
-    else
-        log_error("unknown command \"%.60s\"; see gpumemtopo-report --help", name);
-    return NULL;
-}
 
 static struct option_set command_option_set(const struct command *command)
 {
@@ -117,22 +99,6 @@ void command_help(const struct command *command, const char *form, struct strbuf
                             command->name, command->files, command->summary);
     options_print(&set, form, head, "", out_text);
     free(head);
-}
-
-void command_help_all(struct strbuf *out_text)
-{
-    strbuf_puts(out_text, "Usage: gpumemtopo-report COMMAND [FLAG...] FILE...\n\nCommands:\n");
-    for (const struct command *command = command_table; command->name; command++) {
-        struct strbuf name = {0};
-        strbuf_printf(&name, "%s %s", command->name, command->files);
-        strbuf_printf(out_text, "  %-24s %s\n", name.data, command->summary);
-        strbuf_fini(&name);
-    }
-    strbuf_puts(out_text,
-                "\nCOMMAND --help prints its flags, --help this, --version the version.\n"
-                "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
-                "diff: 3 worse; 4 gone or not measured; accept: 3 not as ordered; 4 not shown;\n"
-                "merge: 3 outliers; 4 not measured, lost or skipped; nagios: as plugins return.\n");
 }
 
 int command_exit_code(int rc)

@@ -1,5 +1,6 @@
 /* The commands of gpumemtopo-report. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -429,3 +430,36 @@ const struct command command_table[] = {
      NO_OPTIONS, command_validate},
     {0},
 };
+
+const struct command *command_find(const char *name)
+{
+    const char *names[COUNT_OF(command_table)];
+    size_t count = 0;
+    for (; command_table[count].name; count++) {
+        names[count] = command_table[count].name;
+        if (strcmp(name, names[count]) == 0)
+            return &command_table[count];
+    }
+    const char *near = str_nearest(name, names, count);
+    if (near)
+        log_error("unknown command \"%.60s\"; did you mean \"%s\"?", name, near);
+    else
+        log_error("unknown command \"%.60s\"; see gpumemtopo-report --help", name);
+    return NULL;
+}
+
+void command_help_all(struct strbuf *out_text)
+{
+    strbuf_puts(out_text, "Usage: gpumemtopo-report COMMAND [FLAG...] FILE...\n\nCommands:\n");
+    for (const struct command *command = command_table; command->name; command++) {
+        struct strbuf name = {0};
+        strbuf_printf(&name, "%s %s", command->name, command->files);
+        strbuf_printf(out_text, "  %-24s %s\n", name.data, command->summary);
+        strbuf_fini(&name);
+    }
+    strbuf_puts(out_text,
+                "\nCOMMAND --help prints its flags, --help this, --version the version.\n"
+                "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
+                "diff: 3 worse; 4 gone or not measured; accept: 3 not as ordered; 4 not shown;\n"
+                "merge: 3 outliers; 4 not measured, lost or skipped; nagios: as plugins return.\n");
+}
