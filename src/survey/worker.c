@@ -18,30 +18,46 @@
 #include "inventory/gpu_result.h"
 #include "inventory/wire/frame.h"
 #include "probes/probes.h"
+#include "schema/schema.h"
 #include "survey/comm/message.h"
+
+static bool request_is_sound(const void *object)
+{
+    const struct worker_request *request = object;
+    return request->rank < request->ranks && (request->task != WORKER_MEASURE || request->uuid);
+}
+
+static const struct schema_field request_fields[] = {
+    {"task", SCHEMA_ENUM, .offset = offsetof(struct worker_request, task),
+     .name_count = WORKER_MEASURE + 1},
+    {"parent", FIELD_U64(struct worker_request, parent)},
+    {"fleet", FIELD_TEXT(struct worker_request, fleet), .flags = SCHEMA_NULL},
+    {"replay", FIELD_TEXT(struct worker_request, replay), .flags = SCHEMA_NULL},
+    {"record", FIELD_BOOL(struct worker_request, record)},
+    {"seed", FIELD_U64(struct worker_request, seed)},
+    {"rank", FIELD_U32(struct worker_request, rank)},
+    {"ranks", FIELD_U32(struct worker_request, ranks)},
+    {"uuid", FIELD_TEXT(struct worker_request, uuid), .flags = SCHEMA_NULL},
+    {"profile", SCHEMA_ENUM, .offset = offsetof(struct worker_request, profile),
+     .name_count = PROFILE_FULL + 1},
+    {"probes", FIELD_TEXT(struct worker_request, probes), .flags = SCHEMA_NULL},
+    {"measure_busy", FIELD_BOOL(struct worker_request, measure_busy)},
+    {"session", FIELD_U32(struct worker_request, session)},
+    {"attempt", FIELD_U32(struct worker_request, attempt)},
+    {"load_s", FIELD_F64(struct worker_request, load_s)},
+    {"load_one", FIELD_BOOL(struct worker_request, load_one)},
+    {"stagger_s", FIELD_F64(struct worker_request, stagger_s)},
+    {"limit_s", FIELD_F64(struct worker_request, limit_s)},
+    {"region_bytes", FIELD_U64(struct worker_request, region_bytes)},
+};
+static const struct schema request_schema = {"request", sizeof(struct worker_request),
+                                             SCHEMA_FIELDS(request_fields),
+                                             .sound = request_is_sound};
 
 void worker_request_write(const struct worker_request *request, struct strbuf *buffer)
 {
     struct strbuf payload = {0};
-    wire_put_u32(&payload, request->task);
-    wire_put_u64(&payload, (uint64_t)request->parent);
-    wire_put_text(&payload, request->fleet);
-    wire_put_text(&payload, request->replay);
-    wire_put_u32(&payload, request->record);
-    wire_put_u64(&payload, request->seed);
-    wire_put_u32(&payload, request->rank);
-    wire_put_u32(&payload, request->ranks);
-    wire_put_text(&payload, request->uuid);
-    wire_put_u32(&payload, request->profile);
-    wire_put_text(&payload, request->probes);
-    wire_put_u32(&payload, request->measure_busy);
-    wire_put_u32(&payload, request->session);
-    wire_put_u32(&payload, request->attempt);
-    wire_put_f64(&payload, request->load_s);
-    wire_put_u32(&payload, request->load_one);
-    wire_put_f64(&payload, request->stagger_s);
-    wire_put_f64(&payload, request->limit_s);
-    wire_put_u64(&payload, request->region_bytes);
+    schema_encode(&request_schema, request, &payload);
     frame_write(buffer, WORKER_REQUEST, payload.data, payload.length);
     strbuf_fini(&payload);
 }
@@ -49,50 +65,18 @@ void worker_request_write(const struct worker_request *request, struct strbuf *b
 int worker_request_decode(const struct frame *frame, struct worker_request *out_request,
                           struct err *err)
 {
-    struct wire_reader reader = frame_values(frame);
     struct worker_request request = {0};
     if (frame->type != WORKER_REQUEST)
         return err_set(err, -EBADMSG, "not a request");
-    uint32_t task = wire_get_u32(&reader);
-    request.parent = (int64_t)wire_get_u64(&reader);
-    request.fleet = wire_get_text(&reader);
-    request.replay = wire_get_text(&reader);
-    request.record = wire_get_u32(&reader) != 0;
-    request.seed = wire_get_u64(&reader);
-    request.rank = wire_get_u32(&reader);
-    request.ranks = wire_get_u32(&reader);
-    request.uuid = wire_get_text(&reader);
-    uint32_t profile = wire_get_u32(&reader);
-    request.probes = wire_get_text(&reader);
-    uint32_t measure_busy = wire_get_u32(&reader);
-    request.session = wire_get_u32(&reader);
-    request.attempt = wire_get_u32(&reader);
-    request.load_s = wire_get_f64(&reader);
-    request.load_one = wire_get_u32(&reader) != 0;
-    request.stagger_s = wire_get_f64(&reader);
-    request.limit_s = wire_get_f64(&reader);
-    request.region_bytes = wire_get_u64(&reader);
-    if (task > WORKER_MEASURE || profile > PROFILE_FULL || measure_busy > 1 ||
-        request.rank >= request.ranks || (task == WORKER_MEASURE && !request.uuid))
-        reader.bad = true;
-    request.task = task;
-    request.profile = profile;
-    request.measure_busy = measure_busy;
-    int rc = wire_end(&reader, "request", err);
-    if (rc)
-        worker_request_fini(&request);
-    else
+    int rc = message_decode(&request_schema, frame, &request, err);
+    if (!rc)
         *out_request = request;
     return rc;
 }
 
 void worker_request_fini(struct worker_request *request)
 {
-    free(request->fleet);
-    free(request->replay);
-    free(request->uuid);
-    free(request->probes);
-    memset(request, 0, sizeof *request);
+    schema_fini(&request_schema, request);
 }
 
 /* MPI and the launcher leave descriptors without CLOEXEC open. A worker that kept one would hold a
@@ -204,16 +188,17 @@ static int worker_list(struct device_source *source, const struct worker_request
     struct strbuf payload = {0};
     int rc = request->replay ? replay_check(source, err) : 0;
     for (size_t i = 0; i < device_source_count(source) && !rc; i++) {
-        struct gpu_result gpu = worker_identity(device_source_info(source, i));
-        message_put_identity(&payload, &gpu);
+        const struct gpu_result gpu = worker_identity(device_source_info(source, i));
+        schema_encode(&message_identity, &gpu, &payload);
         rc = worker_answer(WORKER_INFO, &payload, err);
     }
     for (size_t i = 0; i < device_source_bare_count(source) && !rc; i++)
         rc = worker_answer_text(WORKER_BARE, device_source_bare_node(source, i), err);
     for (size_t i = 0; i < source->dead_count && !rc; i++) {
-        wire_put_text(&payload, source->dead_nodes[i].node);
-        wire_put_text(&payload, source->dead_nodes[i].reason);
-        wire_put_u32(&payload, source->dead_nodes[i].gpus_given);
+        const struct gpu_result node = {.node = (char *)source->dead_nodes[i].node,
+                                        .reason = (char *)source->dead_nodes[i].reason,
+                                        .gpus_given = source->dead_nodes[i].gpus_given};
+        schema_encode(&message_dead_node, &node, &payload);
         rc = worker_answer(WORKER_DEAD, &payload, err);
     }
     return rc ? rc : worker_answer(WORKER_DONE, &payload, err);

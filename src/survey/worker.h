@@ -39,10 +39,10 @@ enum worker_task { WORKER_LIST, WORKER_MEASURE };
 /* Zero-initialised is empty. Strings are borrowed when written, owned when read. */
 struct worker_request {
     enum worker_task task;
-    int64_t parent; /* pid of the rank; the worker ends with it */
-    char *fleet;    /* simulated fleet */
-    char *replay;   /* record; neither: the driver's GPUs */
-    bool record;    /* measure */
+    uint64_t parent; /* pid of the rank; the worker ends with it */
+    char *fleet;     /* simulated fleet */
+    char *replay;    /* record; neither: the driver's GPUs */
+    bool record;     /* measure */
     uint64_t seed;
     uint32_t rank, ranks;
     char *uuid; /* measure */

@@ -383,7 +383,7 @@ static int serve(int served, enum worker_task *out_task)
     if (request.task == WORKER_MEASURE && getenv(after_listing))
         fail_to_measure(getenv(after_listing), served, request.attempt);
     if (request.task == WORKER_LIST) {
-        message_put_identity(&payload, &gpu);
+        schema_encode(&message_identity, &gpu, &payload);
         tell(WORKER_INFO, &payload);
         payload.length = 0;
     } else

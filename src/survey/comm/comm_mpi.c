@@ -169,16 +169,6 @@ static int mpi_probe_one_by_one(struct mpi_comm *self, int *arrived, MPI_Message
     return failed && failed == size - 1 ? mpi_error(code, "MPI_Improbe", err) : 0;
 }
 
-/* A fault-tolerant MPI returns an error for MPI_ANY_SOURCE once one rank is dead. */
-static int mpi_probe(struct mpi_comm *self, int *arrived, MPI_Message *message, MPI_Status *status,
-                     struct err *err)
-{
-    if (!self->one_by_one)
-        self->one_by_one = MPI_Improbe(MPI_ANY_SOURCE, MPI_MESSAGE_TAG, self->handle, arrived,
-                                       message, status) != MPI_SUCCESS;
-    return self->one_by_one ? mpi_probe_one_by_one(self, arrived, message, status, err) : 0;
-}
-
 /* Takes the first complete message: 1, or 0 if there is none. An incomplete receive never blocks
  * the others: a rank may die in the middle of a long message. */
 static int transfer_take_received(struct transfers *receives, int *out_from,
@@ -210,7 +200,13 @@ static int mpi_receive(struct comm *comm, int *out_from, struct strbuf *out_byte
     MPI_Status status;
     int arrived = 0;
     mpi_flush(comm);
-    int rc = mpi_probe(self, &arrived, &message, &status, err);
+    /* A fault-tolerant MPI returns an error for MPI_ANY_SOURCE once one rank is dead. */
+    if (!self->one_by_one)
+        self->one_by_one = MPI_Improbe(MPI_ANY_SOURCE, MPI_MESSAGE_TAG, self->handle, &arrived,
+                                       &message, &status) != MPI_SUCCESS;
+    int rc = 0;
+    if (self->one_by_one)
+        rc = mpi_probe_one_by_one(self, &arrived, &message, &status, err);
     if (!rc && arrived)
         rc = mpi_begin_receive(self, &message, &status, err);
     return transfer_take_received(&self->receives, out_from, out_bytes) ? 1 : rc;

@@ -9,28 +9,74 @@
 
 #include "base/mem.h"
 #include "inventory/names.h"
+#include "schema/schema.h"
 #include "schema/wire.h"
 
-void message_put_identity(struct strbuf *buffer, const struct gpu_result *gpu)
-{
-    wire_put_text(buffer, gpu->uuid);
-    wire_put_text(buffer, gpu->node);
-    wire_put_text(buffer, gpu->pci);
-    wire_put_u32(buffer, (uint32_t)gpu->index);
-    wire_put_text(buffer, gpu->name);
-    wire_put_text(buffer, gpu->model_key);
-}
+static const struct schema_field identity_fields[] = {
+    {"uuid", FIELD_TEXT(struct gpu_result, uuid)}, /* a GPU is identified by it */
+    {"node", FIELD_TEXT(struct gpu_result, node), .flags = SCHEMA_NULL},
+    {"pci", FIELD_TEXT(struct gpu_result, pci), .flags = SCHEMA_NULL},
+    {"index", FIELD_I32(struct gpu_result, index)},
+    {"name", FIELD_TEXT(struct gpu_result, name), .flags = SCHEMA_NULL},
+    {"model_key", FIELD_TEXT(struct gpu_result, model_key), .flags = SCHEMA_NULL},
+};
+const struct schema message_identity = {"identity", sizeof(struct gpu_result),
+                                        SCHEMA_FIELDS(identity_fields)};
 
-void message_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu)
+static const struct schema_field dead_node_fields[] = {
+    {"node", FIELD_TEXT(struct gpu_result, node)},
+    {"reason", FIELD_TEXT(struct gpu_result, reason), .flags = SCHEMA_NULL},
+    {"gpus_given", FIELD_U32(struct gpu_result, gpus_given)},
+};
+const struct schema message_dead_node = {"node", sizeof(struct gpu_result),
+                                         SCHEMA_FIELDS(dead_node_fields)};
+
+/* Without its error, which follows. */
+static const struct schema_field announce_fields[] = {
+    {"host", FIELD_TEXT(struct announce, host)},
+    {"boot_id", FIELD_TEXT(struct announce, boot_id), .flags = SCHEMA_NULL},
+    {"at_once", FIELD_U32(struct announce, at_once)},
+    {"listing", SCHEMA_ENUM, .offset = offsetof(struct announce, listing),
+     .name_count = LISTING_FAILED + 1},
+    {"failed_as", SCHEMA_ENUM, .offset = offsetof(struct announce, failed_as),
+     .name_count = GPU_STATUS_COUNT},
+    {"gpus_given", FIELD_U32(struct announce, gpus_given)},
+    {"gpus", FIELD_LIST(struct announce, gpus, gpu_count, struct gpu_result, &message_identity)},
+    {"bare_nodes", FIELD_TEXTS(struct announce, bare_nodes, bare_count)},
+    {"dead", FIELD_LIST(struct announce, dead, dead_count, struct gpu_result, &message_dead_node)},
+};
+static const struct schema announce_schema = {"announcement", sizeof(struct announce),
+                                              SCHEMA_FIELDS(announce_fields)};
+
+static const struct schema_field assignment_fields[] = {
+    {"time_limit_s", FIELD_F64(struct assignment, time_limit_s)},
+    {"stagger_s", FIELD_F64(struct assignment, stagger_s)},
+    {"region_bytes", FIELD_U64(struct assignment, region_bytes)},
+    {"positions", SCHEMA_U32, SCHEMA_LIST,
+     SCHEMA_ITEMS(struct assignment, positions, count, uint32_t)},
+    {"spool", FIELD_TEXT(struct assignment, spool), .flags = SCHEMA_NULL},
+    {"survey", FIELD_TEXT(struct assignment, survey), .flags = SCHEMA_NULL},
+    {"owner", FIELD_TEXT(struct assignment, owner), .flags = SCHEMA_NULL},
+};
+static const struct schema assignment_schema = {"assignment", sizeof(struct assignment),
+                                                SCHEMA_FIELDS(assignment_fields)};
+
+static const struct schema_field again_fields[] = {
+    {"position", FIELD_U32(struct again, position)},
+    {"probes", FIELD_TEXT(struct again, probes)},
+};
+static const struct schema again_schema = {"request to measure again", sizeof(struct again),
+                                           SCHEMA_FIELDS(again_fields)};
+
+int message_decode(const struct schema *schema, const struct frame *frame, void *out_object,
+                   struct err *err)
 {
-    out_gpu->uuid = wire_get_text(reader);
-    out_gpu->node = wire_get_text(reader);
-    out_gpu->pci = wire_get_text(reader);
-    out_gpu->index = (int32_t)wire_get_u32(reader);
-    out_gpu->name = wire_get_text(reader);
-    out_gpu->model_key = wire_get_text(reader);
-    if (!out_gpu->uuid)
-        reader->bad = true; /* a GPU is identified by its UUID */
+    struct wire_reader reader = frame_values(frame);
+    schema_decode(schema, &reader, out_object);
+    int rc = wire_end(&reader, schema->name, err);
+    if (rc)
+        schema_fini(schema, out_object);
+    return rc;
 }
 
 void message_put_err(struct strbuf *buffer, const struct err *err)
@@ -57,131 +103,49 @@ void message_get_err(struct wire_reader *reader, struct err *out_err)
 
 void announce_encode(const struct announce *announce, struct strbuf *buffer)
 {
-    wire_put_text(buffer, announce->host);
-    wire_put_text(buffer, announce->boot_id);
-    wire_put_u32(buffer, announce->at_once);
-    wire_put_u32(buffer, announce->listing);
-    wire_put_u32(buffer, announce->failed_as);
+    schema_encode(&announce_schema, announce, buffer);
     message_put_err(buffer, &announce->err);
-    wire_put_u32(buffer, announce->gpus_given);
-    wire_put_u32(buffer, (uint32_t)announce->gpu_count);
-    for (size_t i = 0; i < announce->gpu_count; i++)
-        message_put_identity(buffer, &announce->gpus[i]);
-    wire_put_u32(buffer, (uint32_t)announce->bare_count);
-    for (size_t i = 0; i < announce->bare_count; i++)
-        wire_put_text(buffer, announce->bare_nodes[i]);
-    wire_put_u32(buffer, (uint32_t)announce->dead_count);
-    for (size_t i = 0; i < announce->dead_count; i++) {
-        wire_put_text(buffer, announce->dead[i].node);
-        wire_put_text(buffer, announce->dead[i].reason);
-        wire_put_u32(buffer, announce->dead[i].gpus_given);
-    }
-}
-
-void message_get_dead(struct wire_reader *reader, struct gpu_result *out_node)
-{
-    out_node->index = -1;
-    out_node->status = GPU_FAILED;
-    out_node->node = wire_get_text(reader);
-    out_node->reason = wire_get_text(reader);
-    out_node->gpus_given = wire_get_u32(reader);
-    reader->bad |= !out_node->node;
 }
 
 int announce_decode(const struct frame *frame, struct announce *out_announce, struct err *err)
 {
-    enum { TEXT_BYTES_MIN = 4 };
-    struct wire_reader values = frame_values(frame), *reader = &values;
-    struct announce announce = {0}, *out = &announce;
-    out->host = wire_get_text(reader);
-    out->boot_id = wire_get_text(reader);
-    out->at_once = wire_get_u32(reader);
-    out->listing = (enum listing_status)wire_get_enum(reader, LISTING_FAILED + 1);
-    out->failed_as = (enum gpu_status)wire_get_enum(reader, GPU_STATUS_COUNT);
-    reader->bad |= !out->host;
-    message_get_err(reader, &out->err);
-    out->gpus_given = wire_get_u32(reader);
-    uint32_t gpus = wire_get_count(reader, 6 * TEXT_BYTES_MIN);
-    out->gpus = mem_array(gpus, sizeof *out->gpus);
-    for (; out->gpu_count < gpus && !reader->bad; out->gpu_count++)
-        message_get_identity(reader, &out->gpus[out->gpu_count]);
-    uint32_t bare = wire_get_count(reader, TEXT_BYTES_MIN);
-    out->bare_nodes = mem_array(bare, sizeof *out->bare_nodes);
-    for (; out->bare_count < bare && !reader->bad; out->bare_count++)
-        if (!(out->bare_nodes[out->bare_count] = wire_get_text(reader)))
-            reader->bad = true;
-    uint32_t dead = wire_get_count(reader, 3 * TEXT_BYTES_MIN);
-    out->dead = mem_array(dead, sizeof *out->dead);
-    for (; out->dead_count < dead && !reader->bad; out->dead_count++)
-        message_get_dead(reader, &out->dead[out->dead_count]);
-    int rc = wire_end(reader, "announcement", err);
-    if (rc)
+    struct wire_reader reader = frame_values(frame);
+    struct announce announce = {0};
+    schema_decode(&announce_schema, &reader, &announce);
+    message_get_err(&reader, &announce.err);
+    int rc = wire_end(&reader, announce_schema.name, err);
+    if (rc) {
         announce_fini(&announce);
-    else
-        *out_announce = announce;
-    return rc;
+        return rc;
+    }
+    for (size_t i = 0; i < announce.dead_count; i++)
+        announce.dead[i].index = -1;
+    *out_announce = announce;
+    return 0;
 }
 
 void announce_fini(struct announce *announce)
 {
-    free(announce->host);
-    free(announce->boot_id);
-    for (size_t i = 0; i < announce->gpu_count; i++)
-        gpu_result_fini(&announce->gpus[i]);
-    free(announce->gpus);
-    for (size_t i = 0; i < announce->bare_count; i++)
-        free(announce->bare_nodes[i]);
-    free(announce->bare_nodes);
-    for (size_t i = 0; i < announce->dead_count; i++)
-        gpu_result_fini(&announce->dead[i]);
-    free(announce->dead);
-    memset(announce, 0, sizeof *announce);
+    schema_fini(&announce_schema, announce);
 }
 
 void assignment_encode(const struct assignment *assignment, struct strbuf *buffer)
 {
-    wire_put_f64(buffer, assignment->time_limit_s);
-    wire_put_f64(buffer, assignment->stagger_s);
-    wire_put_u64(buffer, assignment->region_bytes);
-    wire_put_u32(buffer, (uint32_t)assignment->count);
-    for (size_t i = 0; i < assignment->count; i++)
-        wire_put_u32(buffer, assignment->positions[i]);
-    wire_put_text(buffer, assignment->spool);
-    wire_put_text(buffer, assignment->survey);
-    wire_put_text(buffer, assignment->owner);
+    schema_encode(&assignment_schema, assignment, buffer);
 }
 
 int assignment_decode(const struct frame *frame, struct assignment *out_assignment, struct err *err)
 {
-    struct wire_reader reader = frame_values(frame);
     struct assignment assignment = {0};
-    assignment.time_limit_s = wire_get_f64(&reader);
-    assignment.stagger_s = wire_get_f64(&reader);
-    assignment.region_bytes = wire_get_u64(&reader);
-    assignment.count = wire_get_count(&reader, sizeof *assignment.positions);
-    if (!isfinite(assignment.time_limit_s) || !isfinite(assignment.stagger_s))
-        reader.bad = true;
-    assignment.positions = mem_array(assignment.count, sizeof *assignment.positions);
-    for (size_t i = 0; i < assignment.count; i++)
-        assignment.positions[i] = wire_get_u32(&reader);
-    assignment.spool = wire_get_text(&reader);
-    assignment.survey = wire_get_text(&reader);
-    assignment.owner = wire_get_text(&reader);
-    int rc = wire_end(&reader, "assignment", err);
-    if (rc)
-        assignment_fini(&assignment);
-    else
+    int rc = message_decode(&assignment_schema, frame, &assignment, err);
+    if (!rc)
         *out_assignment = assignment;
     return rc;
 }
 
 void assignment_fini(struct assignment *assignment)
 {
-    free(assignment->positions);
-    free(assignment->spool);
-    free(assignment->survey);
-    free(assignment->owner);
-    memset(assignment, 0, sizeof *assignment);
+    schema_fini(&assignment_schema, assignment);
 }
 
 void message_result_encode(const struct result_message *message, struct strbuf *buffer)
@@ -227,28 +191,21 @@ void message_result_fini(struct result_message *message)
 
 void again_encode(const struct again *again, struct strbuf *buffer)
 {
-    wire_put_u32(buffer, again->position);
-    wire_put_text(buffer, again->probes);
+    schema_encode(&again_schema, again, buffer);
 }
 
 int again_decode(const struct frame *frame, struct again *out_again, struct err *err)
 {
-    struct wire_reader reader = frame_values(frame);
-    struct again again = {.position = wire_get_u32(&reader)};
-    again.probes = wire_get_text(&reader);
-    reader.bad |= !again.probes;
-    int rc = wire_end(&reader, "request to measure again", err);
-    if (rc)
-        again_fini(&again);
-    else
+    struct again again = {0};
+    int rc = message_decode(&again_schema, frame, &again, err);
+    if (!rc)
         *out_again = again;
     return rc;
 }
 
 void again_fini(struct again *again)
 {
-    free(again->probes);
-    memset(again, 0, sizeof *again);
+    schema_fini(&again_schema, again);
 }
 
 void message_quit_encode(bool lost_ranks, struct strbuf *buffer)

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "inventory/gpu_result.h"
 #include "inventory/wire/frame.h"
+#include "schema/schema.h"
 
 enum message_type {
     MESSAGE_ANNOUNCE = 1,
@@ -108,11 +109,15 @@ void message_quit_encode(bool lost_ranks, struct strbuf *buffer);
 int message_quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err);
 
 /* Parts that the worker's messages share: a GPU's identity (uuid, node, pci, index, name,
- * model_key), a node whose driver does not answer, and an error. */
-void message_put_identity(struct strbuf *buffer, const struct gpu_result *gpu);
-void message_get_identity(struct wire_reader *reader, struct gpu_result *out_gpu);
-void message_get_dead(struct wire_reader *reader, struct gpu_result *out_node);
+ * model_key) and a node whose driver does not answer (node, reason, gpus_given), both of a struct
+ * gpu_result; and an error. */
+extern const struct schema message_identity, message_dead_node;
 void message_put_err(struct strbuf *buffer, const struct err *err);
 void message_get_err(struct wire_reader *reader, struct err *out_err);
+
+/* Reads a frame that has nothing but the members that the schema describes, into a zeroed struct.
+ * After an error, which names the schema, the struct is released. */
+int message_decode(const struct schema *schema, const struct frame *frame, void *out_object,
+                   struct err *err);
 
 #endif

@@ -42,15 +42,6 @@ static long tasks_in_list(const char *list, long node)
     return -1;
 }
 
-static long tasks_here(const struct allocated_environment *environment)
-{
-    long tasks =
-        tasks_in_list(environment->tasks_per_node, leading_number(environment->node_number));
-    if (tasks < 1)
-        tasks = leading_number(environment->local_size);
-    return tasks < 1 ? 1 : tasks;
-}
-
 /* How many GPUs CUDA_VISIBLE_DEVICES names. An entry that is no number and no UUID, such as
  * NoDevFiles or -1, ends the list, as it does for the driver. */
 static long count_visible(const char *visible)
@@ -73,6 +64,10 @@ uint32_t allocated_gpus(const struct allocated_environment *environment, uint32_
     long allocated = leading_number(environment->gpus_on_node);
     if (allocated < 0)
         return environment->visible ? listed : 0;
-    long visible = count_visible(environment->visible) * tasks_here(environment);
+    long tasks =
+        tasks_in_list(environment->tasks_per_node, leading_number(environment->node_number));
+    if (tasks < 1)
+        tasks = leading_number(environment->local_size);
+    long visible = count_visible(environment->visible) * (tasks < 1 ? 1 : tasks);
     return (uint32_t)(environment->visible && visible < allocated ? visible : allocated);
 }

@@ -44,7 +44,7 @@ job_request(const struct comm *comm, const struct survey_options *options, enum 
 {
     return (struct worker_request){
         .task = task,
-        .parent = getpid(),
+        .parent = (uint64_t)getpid(),
         .fleet = (char *)options->simulate,
         .replay = (char *)options->replay,
         .record = options->record && task == WORKER_MEASURE,

@@ -49,14 +49,10 @@ static int outcome_take_text(const struct frame *frame, char **out_text, struct 
 
 static int listing_take_gpu(struct announce *listing, const struct frame *frame, struct err *err)
 {
-    struct wire_reader reader = frame_values(frame);
     struct gpu_result gpu = {0};
-    message_get_identity(&reader, &gpu);
-    int rc = wire_end(&reader, "identity", err);
-    if (rc) {
-        gpu_result_fini(&gpu);
+    int rc = message_decode(&message_identity, frame, &gpu, err);
+    if (rc)
         return rc;
-    }
     listing->gpus = mem_grow(listing->gpus, &listing->gpu_capacity, listing->gpu_count + 1,
                              sizeof *listing->gpus);
     listing->gpus[listing->gpu_count++] = gpu;
@@ -79,14 +75,10 @@ static int listing_take_bare_node(struct announce *listing, const struct frame *
 static int listing_take_dead_node(struct announce *listing, const struct frame *frame,
                                   struct err *err)
 {
-    struct wire_reader reader = frame_values(frame);
     struct gpu_result node = {0};
-    message_get_dead(&reader, &node);
-    int rc = wire_end(&reader, "node", err);
-    if (rc) {
-        gpu_result_fini(&node);
+    int rc = message_decode(&message_dead_node, frame, &node, err);
+    if (rc)
         return rc;
-    }
     listing->dead = mem_grow(listing->dead, &listing->dead_capacity, listing->dead_count + 1,
                              sizeof *listing->dead);
     listing->dead[listing->dead_count++] = node;

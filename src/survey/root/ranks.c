@@ -201,17 +201,6 @@ void ranks_hear(struct ranks *ranks, size_t rank)
             unmeasured_drop(list, i - 1);
 }
 
-/* Adds the reason why a rank did not announce itself. was: its state before the assignment. */
-static void ranks_add_missed(struct ranks *ranks, size_t rank, enum rank_state was)
-{
-    char reason[96];
-    snprintf(reason, sizeof reason, "rank %d %s", ranks->first + (int)rank,
-             was == RANK_STARTING ? "did not announce itself in time"
-             : was == RANK_SILENT ? "fell silent before it had listed its GPUs"
-                                  : "was never heard");
-    ranks_add_unmeasured(ranks, rank, NULL, GPU_LOST, reason);
-}
-
 static void ranks_open_announced(struct ranks *ranks, size_t rank, double now_s)
 {
     struct known_rank *member = &ranks->items[rank];
@@ -235,10 +224,16 @@ void ranks_open(struct ranks *ranks, double now_s)
         bool given = ranks->items[rank].share.count > 0;
         enum rank_state was =
             ranks_apply(ranks, rank, given ? RANK_EVENT_GIVEN_GPUS : RANK_EVENT_GIVEN_NONE);
-        if (was == RANK_ANNOUNCED)
+        if (was == RANK_ANNOUNCED) {
             ranks_open_announced(ranks, rank, now_s);
-        else
-            ranks_add_missed(ranks, rank, was);
+            continue;
+        }
+        char reason[96];
+        snprintf(reason, sizeof reason, "rank %d %s", ranks->first + (int)rank,
+                 was == RANK_STARTING ? "did not announce itself in time"
+                 : was == RANK_SILENT ? "fell silent before it had listed its GPUs"
+                                      : "was never heard");
+        ranks_add_unmeasured(ranks, rank, NULL, GPU_LOST, reason);
     }
 }
 

@@ -37,36 +37,28 @@ int resources_for_ranks(int ranks, struct err *err)
                    (unsigned long long)limit.rlim_max, ranks, (unsigned long long)needed);
 }
 
-/* The first line of a file without its end; NULL if it cannot be read. Freed by the caller. */
-static char *read_first_line(const char *path)
-{
-    char line[512];
-    FILE *file = fopen(path, "re");
-    char *read = file ? fgets(line, sizeof line, file) : NULL;
-    if (file)
-        fclose(file);
-    if (!read)
-        return NULL;
-    line[strcspn(line, "\n")] = '\0';
-    return str_copy(line);
-}
-
 static void memory_limit_to(struct resources_memory *memory, uint64_t bytes, const char *by)
 {
     if (bytes < memory->bytes)
         *memory = (struct resources_memory){bytes, by};
 }
 
+/* The file has the limit in its first line; what is no number is no limit. */
 static void memory_limit_by_file(struct resources_memory *memory, const char *folder,
-                                 const char *path, const char *name)
+                                 const char *cgroup, const char *name)
 {
+    char line[512];
     uint64_t bytes;
-    char *file = str_format("%s%s/%s", folder, path, name);
-    char *line = read_first_line(file);
-    if (line && str_parse_u64(line, &bytes) == 0)
-        memory_limit_to(memory, bytes, "the limit of its cgroup");
-    free(line);
-    free(file);
+    char *path = str_format("%s%s/%s", folder, cgroup, name);
+    FILE *file = fopen(path, "re");
+    if (file && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (str_parse_u64(line, &bytes) == 0)
+            memory_limit_to(memory, bytes, "the limit of its cgroup");
+    }
+    if (file)
+        fclose(file);
+    free(path);
 }
 
 /* A limit of any cgroup above this one counts too. `path` is shortened. */

@@ -276,7 +276,7 @@ static void node_list_add_announced(struct node_list *list, const struct announc
         node_list_add(list, announce->host, boot_id, announce->listing != LISTING_FAILED);
 }
 
-static int node_entry_order(const void *a, const void *b)
+static int node_announcement_order(const void *a, const void *b)
 {
     const struct node_entry *left = a, *right = b;
     int order = str_order(left->name, right->name);
@@ -293,11 +293,11 @@ static void root_count_nodes(struct root *root)
                                     root->settings.simulated);
     list->bare = mem_array(list->count, sizeof *list->bare);
     if (list->count)
-        qsort(list->entries, list->count, sizeof *list->entries, node_entry_order);
+        qsort(list->entries, list->count, sizeof *list->entries, node_announcement_order);
     for (size_t i = 0; i < list->count;) {
         const struct node_entry *first = &list->entries[i];
         bool empty = true;
-        for (; i < list->count && node_entry_order(first, &list->entries[i]) == 0; i++)
+        for (; i < list->count && node_announcement_order(first, &list->entries[i]) == 0; i++)
             empty &= list->entries[i].empty;
         list->node_count++;
         if (empty)
