@@ -47,7 +47,7 @@ struct gpu_result {
     struct facts board;    /* of this unit: serial, part, vbios, driver */
     struct facts config;   /* settings: ecc, power_limit_w, ... */
     struct facts timings;  /* seconds by probe, in the order they ran; not in the inventory */
-    struct facts health;   /* wear and errors: ecc_uncorrected_dram, remap_pending, ... */
+    struct facts health;   /* wear and errors (catalogue/facts.h) */
     struct measures measures;
     struct facts measured_again; /* second values of figures that looked bad, by metric */
     bool in_message;             /* all texts lie in a message: they are valid as long as it is,

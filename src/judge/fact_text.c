@@ -5,35 +5,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "catalogue/facts.h"
 
 static const struct {
     const char *ending, *unit;
 } units[] = {{"_w", "W"}, {"_mhz", "MHz"}, {"_bytes", "B"}, {"_c", "C"}, {"_bits", "bits"}};
-
-static const struct {
-    const char *key, *words;
-} keys[] = {
-    {"ecc", "ECC"},
-    {"mig", "MIG"},
-    {"sms", "SMs"},
-    {"l2_bytes", "L2"},
-    {"l2_fetch_limit_bytes", "L2 fetch limit"},
-    {"vbios", "VBIOS"},
-    {"inforom", "InfoROM"},
-    {"memory_bytes", "memory"},
-    {"memory_free_bytes", "free memory"},
-    {"memory_bus_bits", "memory bus"},
-    {"sm_clock_limit_mhz", "SM clock limit"},
-    {"sm_clock_max_mhz", "highest SM clock"},
-    {"sm_clock_application_mhz", "SM application clock"},
-    {"sm_clock_application_default_mhz", "default SM application clock"},
-    {"memory_clock_application_mhz", "memory application clock"},
-    {"pcie_gen", "PCIe generation"},
-    {"pcie_width", "PCIe lanes"},
-    {"pcie_gen_max", "highest PCIe generation"},
-    {"pcie_width_max", "most PCIe lanes"},
-    {"nvlinks_active", "active NVLinks"},
-};
 
 static bool ends_in(const char *text, const char *ending)
 {
@@ -51,13 +27,12 @@ const char *fact_text_unit(const char *key)
 
 void fact_text_put_key(struct strbuf *out, const char *key)
 {
-    for (size_t i = 0; i < COUNT_OF(keys); i++) {
-        if (strcmp(key, keys[i].key) == 0) {
-            strbuf_puts(out, keys[i].words);
-            return;
-        }
-    }
+    const char *words = catalogue_words(key);
     size_t length = strlen(key);
+    if (words) {
+        strbuf_puts(out, words);
+        return;
+    }
     for (size_t i = 0; i < COUNT_OF(units); i++)
         if (ends_in(key, units[i].ending))
             length = strlen(key) - strlen(units[i].ending);

@@ -181,7 +181,7 @@ static void ecc_counters(void **state)
     (void)state;
     struct sim_fault weak = {.kind = SIM_WEAK_REGION, .bytes = 1 << 30, .corrected = 3};
     struct sim_fault old = {.kind = SIM_HEALTH};
-    old.health[SIM_ECC_CORRECTED_VOLATILE] = (struct sim_health_value){true, 1000};
+    old.health[HEALTH_ECC_CORRECTED_VOLATILE] = (struct sim_health_value){true, 1000};
     struct measures measures = run(&weak, PROFILE_QUICK);
     check_ecc(&measures, 6, 0);
     measures_fini(&measures);

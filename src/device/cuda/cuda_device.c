@@ -389,7 +389,7 @@ static const struct device_ops cuda_ops = {
 static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
 {
     enum { PROHIBITED = 2, EXCLUSIVE_PROCESS = 3 };
-    static const struct nvml_row mode_row = {NULL, NVML_SHAPE_NUMBER, NVML_AT(compute_mode)};
+    static const struct nvml_question mode_row = {NVML_SHAPE_NUMBER, "nvmlDeviceGetComputeMode"};
     struct nvml_value mode = {.result = NVML_NOT_SUPPORTED};
     if (rc == -EBUSY && gpu->told.handle)
         mode = nvml_read(&gpu->told, &mode_row);
@@ -468,9 +468,9 @@ int cuda_open(const struct driver *driver, const struct nvml_gpu *told,
 
 int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
 {
-    static const struct nvml_row rows[] = {
-        {NULL, NVML_SHAPE_CHOSEN, NVML_AT(clock), {NVML_CLOCK_OF_SM}},
-        {NULL, NVML_SHAPE_CHOSEN, NVML_AT(clock), {NVML_CLOCK_OF_MEMORY}},
+    static const struct nvml_question rows[] = {
+        {NVML_SHAPE_CHOSEN, "nvmlDeviceGetClockInfo", {NVML_CLOCK_OF_SM}},
+        {NVML_SHAPE_CHOSEN, "nvmlDeviceGetClockInfo", {NVML_CLOCK_OF_MEMORY}},
     };
     struct cuda_gpu *gpu = cuda_of(device);
     const struct nvml *nvml = gpu->told.nvml;

@@ -15,60 +15,18 @@ static const uint64_t POLL_NS = 20000000;
 /* A GPU that failed at once was open for a shorter time, in which no rate can be told. */
 static const double OPEN_S_MIN = 0.1;
 
-static const struct nvml_row temperature_rows[] = {
-    {"temperature_c", NVML_SHAPE_CHOSEN, NVML_AT(temperature), {NVML_SENSOR_GPU}},
-    {"temperature_memory_c", NVML_SHAPE_FIELD, NVML_AT(fields), {NVML_FIELD_MEMORY_TEMPERATURE}},
-    {"power_draw_w", NVML_SHAPE_NUMBER, NVML_AT(power_usage), .divisor = 1000},
-};
-
-static const struct nvml_row ecc_uncorrected_row = {"ecc_uncorrected_volatile",
-                                                    NVML_SHAPE_ECC_TOTAL,
-                                                    NVML_AT(ecc_total),
-                                                    {NVML_UNCORRECTED, NVML_SINCE_RESET}};
-
-static const struct nvml_row ecc_corrected_row = {"ecc_corrected_volatile",
-                                                  NVML_SHAPE_ECC_TOTAL,
-                                                  NVML_AT(ecc_total),
-                                                  {NVML_CORRECTED, NVML_SINCE_RESET}};
-
-static const struct nvml_row replays_row = {"pcie_replays", NVML_SHAPE_NUMBER,
-                                            NVML_AT(pcie_replays)};
-
-static const struct nvml_row error_rows[] = {
-    {"ecc_corrected_dram",
-     NVML_SHAPE_ECC_AT,
-     NVML_AT(ecc_at),
-     {NVML_CORRECTED, NVML_EVER, NVML_PLACE_DRAM}},
-    {"ecc_uncorrected_dram",
-     NVML_SHAPE_ECC_AT,
-     NVML_AT(ecc_at),
-     {NVML_UNCORRECTED, NVML_EVER, NVML_PLACE_DRAM}},
-    {"retired_pages_corrected",
-     NVML_SHAPE_RETIRED,
-     NVML_AT(retired_pages),
-     {NVML_RETIRED_CORRECTED}},
-    {"retired_pages_uncorrected",
-     NVML_SHAPE_RETIRED,
-     NVML_AT(retired_pages),
-     {NVML_RETIRED_UNCORRECTED}},
-    {"retired_pages_pending", NVML_SHAPE_FLAG, NVML_AT(retired_pending)},
-    {"remapped_rows_corrected", NVML_SHAPE_REMAPPED, NVML_AT(remapped_rows), {0}},
-    {"remapped_rows_uncorrected", NVML_SHAPE_REMAPPED, NVML_AT(remapped_rows), {1}},
-    {"remap_pending", NVML_SHAPE_REMAPPED, NVML_AT(remapped_rows), {2}},
-    {"remap_failed", NVML_SHAPE_REMAPPED, NVML_AT(remapped_rows), {3}},
-    {"remap_banks_max", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {0}},
-    {"remap_banks_high", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {1}},
-    {"remap_banks_partial", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {2}},
-    {"remap_banks_low", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {3}},
-    {"remap_banks_none", NVML_SHAPE_BANKS, NVML_AT(remap_banks), {4}},
-};
+/* The question of a fact, by the catalogue. */
+static const struct nvml_question *question_of(enum health_fact fact)
+{
+    return &health_rows[fact].nvml;
+}
 
 /* How many degrees the GPU is below its slowdown temperature. On GPUs before Ada, NVML knows that
  * temperature instead of the margin. */
 static int tell_margin(const struct nvml_gpu *gpu, struct facts *health)
 {
-    static const struct nvml_row threshold = {
-        NULL, NVML_SHAPE_CHOSEN, NVML_AT(temperature_threshold), {NVML_THRESHOLD_SLOWDOWN}};
+    static const struct nvml_question threshold = {
+        NVML_SHAPE_CHOSEN, "nvmlDeviceGetTemperatureThreshold", {NVML_THRESHOLD_SLOWDOWN}};
     struct nvml_margin margin = {.version = NVML_MARGIN_VERSION};
     int64_t margin_c = 0;
     int result = NVML_FUNCTION_NOT_FOUND;
@@ -77,36 +35,37 @@ static int tell_margin(const struct nvml_gpu *gpu, struct facts *health)
     margin_c = margin.margin_c;
     if (gpu->handle && result != NVML_OK) {
         const struct nvml_value limit = nvml_read(gpu, &threshold);
-        const struct nvml_value now = nvml_read(gpu, &temperature_rows[0]);
+        const struct nvml_value now = nvml_read(gpu, question_of(HEALTH_TEMPERATURE));
         result = limit.result != NVML_OK ? limit.result : now.result;
         margin_c = limit.number - now.number;
     }
-    return nvml_tell_number(gpu, "temperature_margin_c", result, margin_c, health);
+    return nvml_tell_number(gpu, health_key(HEALTH_TEMPERATURE_MARGIN), result, margin_c, health);
 }
 
 /* Before Turing, NVML has no sum over all SRAMs: add up the counters of each. */
-static int tell_sram(const struct nvml_gpu *gpu, const char *key, int error, struct facts *health)
+static int tell_sram(const struct nvml_gpu *gpu, enum health_fact fact, int error,
+                     struct facts *health)
 {
     static const enum nvml_place parts[] = {NVML_PLACE_L1,      NVML_PLACE_L2,
                                             NVML_PLACE_TEXTURE, NVML_PLACE_REGISTERS,
                                             NVML_PLACE_SHARED,  NVML_PLACE_CBU};
-    struct nvml_row row = {
-        key, NVML_SHAPE_ECC_AT, NVML_AT(ecc_at), {error, NVML_EVER, NVML_PLACE_SRAM}};
+    struct nvml_question question = {
+        NVML_SHAPE_ECC_AT, "nvmlDeviceGetMemoryErrorCounter", {error, NVML_EVER, NVML_PLACE_SRAM}};
     struct nvml_value sum = {.result = NVML_FUNCTION_NOT_FOUND};
     if (gpu->handle)
-        sum = nvml_read(gpu, &row);
+        sum = nvml_read(gpu, &question);
     if (gpu->handle && sum.result == NVML_NOT_SUPPORTED) {
         sum.number = 0;
         for (size_t i = 0; i < COUNT_OF(parts); i++) {
-            row.a[2] = parts[i];
-            const struct nvml_value part = nvml_read(gpu, &row);
+            question.a[2] = parts[i];
+            const struct nvml_value part = nvml_read(gpu, &question);
             if (part.result != NVML_OK)
                 continue;
             sum.result = NVML_OK;
             sum.number += part.number;
         }
     }
-    return nvml_tell_number(gpu, key, sum.result, sum.number, health);
+    return nvml_tell_number(gpu, health_key(fact), sum.result, sum.number, health);
 }
 
 static uint32_t others_of(const struct watch *watch, const struct processes *now)
@@ -129,7 +88,8 @@ static int tell_processes(const struct nvml_gpu *gpu, const struct watch *watch,
     const struct processes now = processes_count(gpu);
     if (now.result == -ENOMEM)
         return -ENOMEM;
-    return nvml_tell_number(gpu, "processes", now.result, others_of(watch, &now), health);
+    return nvml_tell_number(gpu, health_key(HEALTH_PROCESSES), now.result, others_of(watch, &now),
+                            health);
 }
 
 static struct nvml_value read_violation(const struct nvml_gpu *gpu, int policy)
@@ -142,9 +102,10 @@ static struct nvml_value read_violation(const struct nvml_gpu *gpu, int policy)
     return value;
 }
 
-static struct nvml_value read_row(const struct nvml_gpu *gpu, const struct nvml_row *row)
+static struct nvml_value read_fact(const struct nvml_gpu *gpu, enum health_fact fact)
 {
-    return gpu->handle ? nvml_read(gpu, row) : (struct nvml_value){NVML_FUNCTION_NOT_FOUND};
+    return gpu->handle ? nvml_read(gpu, question_of(fact))
+                       : (struct nvml_value){NVML_FUNCTION_NOT_FOUND};
 }
 
 /* How much a counter grew since the GPU was opened. */
@@ -153,40 +114,43 @@ static int64_t growth_of(const struct nvml_value *before, const struct nvml_valu
     return now->number > before->number ? now->number - before->number : 0;
 }
 
-static int tell_growth(const struct nvml_gpu *gpu, const char *key, const struct nvml_value *before,
-                       const struct nvml_value *now, struct facts *health)
+static int tell_growth(const struct nvml_gpu *gpu, enum health_fact fact,
+                       const struct nvml_value *before, const struct nvml_value *now,
+                       struct facts *health)
 {
-    return nvml_tell_number(gpu, key, before->result != NVML_OK ? before->result : now->result,
+    return nvml_tell_number(gpu, health_key(fact),
+                            before->result != NVML_OK ? before->result : now->result,
                             growth_of(before, now), health);
 }
 
 /* The growth of an error counter, in total and per second of the time in which the GPU was open. */
-static int tell_errors(const struct nvml_gpu *gpu, const char *keys[2],
+static int tell_errors(const struct nvml_gpu *gpu, const enum health_fact facts[2],
                        const struct nvml_value *before, const struct nvml_value *now, double open_s,
                        struct facts *health)
 {
     int result = before->result != NVML_OK ? before->result : now->result;
-    int rc = tell_growth(gpu, keys[0], before, now, health);
+    int rc = tell_growth(gpu, facts[0], before, now, health);
     if (rc)
         return rc;
-    return nvml_tell_number(gpu, keys[1], result, llround((double)growth_of(before, now) / open_s),
-                            health);
+    return nvml_tell_number(gpu, health_key(facts[1]), result,
+                            llround((double)growth_of(before, now) / open_s), health);
 }
 
 /* What every GPU may have, and what is bad only if it comes fast. */
 static int tell_new_errors(const struct nvml_gpu *gpu, const struct watch *watch,
                            const struct nvlinks *links, struct facts *health)
 {
-    static const char *keys[][2] = {{"ecc_corrected_new", "ecc_corrected_per_s"},
-                                    {"pcie_replays_new", "pcie_replays_per_s"},
-                                    {"nvlink_errors_new", "nvlink_errors_per_s"}};
-    const struct nvml_value now[] = {read_row(gpu, &ecc_corrected_row), read_row(gpu, &replays_row),
-                                     links->errors};
+    static const enum health_fact facts[][2] = {
+        {HEALTH_ECC_CORRECTED_NEW, HEALTH_ECC_CORRECTED_PER_S},
+        {HEALTH_PCIE_REPLAYS_NEW, HEALTH_PCIE_REPLAYS_PER_S},
+        {HEALTH_NVLINK_ERRORS_NEW, HEALTH_NVLINK_ERRORS_PER_S}};
+    const struct nvml_value now[] = {read_fact(gpu, HEALTH_ECC_CORRECTED_VOLATILE),
+                                     read_fact(gpu, HEALTH_PCIE_REPLAYS), links->errors};
     const struct nvml_value *before[] = {&watch->ecc_corrected, &watch->pcie_replays,
                                          &watch->nvlink_errors};
     double open_s = fmax((double)(clock_monotonic_ns() - watch->begun_ns) / 1e9, OPEN_S_MIN);
     for (size_t i = 0; i < COUNT_OF(now); i++) {
-        int rc = tell_errors(gpu, keys[i], before[i], &now[i], open_s, health);
+        int rc = tell_errors(gpu, facts[i], before[i], &now[i], open_s, health);
         if (rc)
             return rc;
     }
@@ -198,34 +162,35 @@ static int tell_throttle(const struct nvml_gpu *gpu, const struct watch *watch,
 {
     struct strbuf text = {0};
     if (!gpu->handle || !watch->throttle_known)
-        return nvml_tell_number(gpu, "throttle", watch->throttle_result, 0, health);
+        return nvml_tell_number(gpu, health_key(HEALTH_THROTTLE), watch->throttle_result, 0,
+                                health);
     throttle_put_text(watch->throttle_reasons, &text);
-    int rc = text.failed ? -ENOMEM : facts_set_text(health, "throttle", text.data);
+    int rc = text.failed ? -ENOMEM : facts_set_text(health, health_key(HEALTH_THROTTLE), text.data);
     strbuf_fini(&text);
     return rc;
 }
 
 static int tell_watched(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health)
 {
-    const struct nvml_value ecc = read_row(gpu, &ecc_uncorrected_row);
+    const struct nvml_value ecc = read_fact(gpu, HEALTH_ECC_UNCORRECTED_VOLATILE);
     const struct nvml_value power = read_violation(gpu, NVML_POLICY_POWER);
     const struct nvml_value thermal = read_violation(gpu, NVML_POLICY_THERMAL);
     int rc = tell_throttle(gpu, watch, health);
     if (rc)
         return rc;
-    rc = tell_growth(gpu, "violation_power_ns", &watch->violation_power, &power, health);
+    rc = tell_growth(gpu, HEALTH_VIOLATION_POWER, &watch->violation_power, &power, health);
     if (rc)
         return rc;
-    rc = tell_growth(gpu, "violation_thermal_ns", &watch->violation_thermal, &thermal, health);
+    rc = tell_growth(gpu, HEALTH_VIOLATION_THERMAL, &watch->violation_thermal, &thermal, health);
     if (rc)
         return rc;
-    return tell_growth(gpu, "ecc_uncorrected_new", &watch->ecc_uncorrected, &ecc, health);
+    return tell_growth(gpu, HEALTH_ECC_UNCORRECTED_NEW, &watch->ecc_uncorrected, &ecc, health);
 }
 
 bool health_read_ecc(const struct nvml_gpu *gpu, struct device_ecc *out_ecc)
 {
-    const struct nvml_value corrected = read_row(gpu, &ecc_corrected_row);
-    const struct nvml_value uncorrected = read_row(gpu, &ecc_uncorrected_row);
+    const struct nvml_value corrected = read_fact(gpu, HEALTH_ECC_CORRECTED_VOLATILE);
+    const struct nvml_value uncorrected = read_fact(gpu, HEALTH_ECC_UNCORRECTED_VOLATILE);
     if (corrected.result != NVML_OK || uncorrected.result != NVML_OK)
         return false;
     *out_ecc = (struct device_ecc){(uint64_t)corrected.number, (uint64_t)uncorrected.number};
@@ -234,46 +199,22 @@ bool health_read_ecc(const struct nvml_gpu *gpu, struct device_ecc *out_ecc)
 
 int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health)
 {
-    int rc = nvml_tell(gpu, temperature_rows, COUNT_OF(temperature_rows), health);
-    if (rc)
-        return rc;
-    rc = tell_margin(gpu, health);
-    if (rc)
-        return rc;
+    for (enum health_fact fact = 0; fact < HEALTH_FACTS; fact++)
+        if (question_of(fact)->shape && fact != HEALTH_INFOROM_VALID) /* it takes long */
+            nvml_tell(gpu, health_key(fact), question_of(fact), health);
+    tell_margin(gpu, health);
     if (watch)
-        rc = tell_watched(gpu, watch, health);
-    if (rc)
-        return rc;
-    rc = nvml_tell(gpu, &ecc_uncorrected_row, 1, health);
-    if (rc)
-        return rc;
-    rc = tell_sram(gpu, "ecc_corrected_sram", NVML_CORRECTED, health);
-    if (rc)
-        return rc;
-    rc = tell_sram(gpu, "ecc_uncorrected_sram", NVML_UNCORRECTED, health);
-    if (rc)
-        return rc;
-    rc = nvml_tell(gpu, error_rows, COUNT_OF(error_rows), health);
-    if (rc)
-        return rc;
-    rc = nvml_tell(gpu, &ecc_corrected_row, 1, health);
-    if (rc)
-        return rc;
-    rc = nvml_tell(gpu, &replays_row, 1, health);
-    if (rc)
-        return rc;
+        tell_watched(gpu, watch, health);
+    tell_sram(gpu, HEALTH_ECC_CORRECTED_SRAM, NVML_CORRECTED, health);
+    tell_sram(gpu, HEALTH_ECC_UNCORRECTED_SRAM, NVML_UNCORRECTED, health);
     return tell_processes(gpu, watch, health);
 }
 
 int health_tell_slow(const struct nvml_gpu *gpu, struct watch *watch, struct facts *health)
 {
-    static const struct nvml_row row = {"inforom_valid", NVML_SHAPE_VALID,
-                                        NVML_AT(validate_inforom)};
     const struct nvlinks links = nvlinks_read(gpu);
-    int rc = nvml_tell(gpu, &row, 1, health);
-    if (rc)
-        return rc;
-    rc = nvlinks_tell(gpu, &links, health);
+    nvml_tell(gpu, health_key(HEALTH_INFOROM_VALID), question_of(HEALTH_INFOROM_VALID), health);
+    int rc = nvlinks_tell(gpu, &links, health);
     if (rc || !watch)
         return rc;
     rc = tell_new_errors(gpu, watch, &links, health);
@@ -282,9 +223,9 @@ int health_tell_slow(const struct nvml_gpu *gpu, struct watch *watch, struct fac
 
 void watch_begin(struct watch *watch, const struct nvml_gpu *gpu)
 {
-    *watch = (struct watch){.ecc_uncorrected = read_row(gpu, &ecc_uncorrected_row),
-                            .ecc_corrected = read_row(gpu, &ecc_corrected_row),
-                            .pcie_replays = read_row(gpu, &replays_row),
+    *watch = (struct watch){.ecc_uncorrected = read_fact(gpu, HEALTH_ECC_UNCORRECTED_VOLATILE),
+                            .ecc_corrected = read_fact(gpu, HEALTH_ECC_CORRECTED_VOLATILE),
+                            .pcie_replays = read_fact(gpu, HEALTH_PCIE_REPLAYS),
                             .nvlink_errors = nvlinks_read(gpu).errors,
                             .violation_power = read_violation(gpu, NVML_POLICY_POWER),
                             .violation_thermal = read_violation(gpu, NVML_POLICY_THERMAL),

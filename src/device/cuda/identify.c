@@ -82,44 +82,6 @@ static int tell_attributes(const struct cuda_gpu *gpu, struct facts *facts)
     return facts_set_int(facts, "memory_bytes", (int64_t)bytes);
 }
 
-static const char *const compute_modes[] = {"default", "exclusive_thread", "prohibited",
-                                            "exclusive_process", NULL};
-
-static const struct nvml_row hardware_rows[] = {
-    {"cores", NVML_SHAPE_NUMBER, NVML_AT(gpu_cores)},
-    {"pcie_gen_max", NVML_SHAPE_NUMBER, NVML_AT(pcie_generation_max)},
-    {"pcie_width_max", NVML_SHAPE_NUMBER, NVML_AT(pcie_width_max)},
-};
-
-static const struct nvml_row board_rows[] = {
-    {"serial", NVML_SHAPE_TEXT, NVML_AT(serial)},
-    {"part", NVML_SHAPE_TEXT, NVML_AT(board_part_number)},
-    {"vbios", NVML_SHAPE_TEXT, NVML_AT(vbios_version)},
-    {"inforom", NVML_SHAPE_TEXT, NVML_AT(inforom_version)},
-};
-
-static const struct nvml_row config_rows[] = {
-    {"compute_mode", NVML_SHAPE_WORD, NVML_AT(compute_mode), .words = compute_modes},
-    {"persistence", NVML_SHAPE_FLAG, NVML_AT(persistence_mode)},
-    {"ecc", NVML_SHAPE_PAIR, NVML_AT(ecc_mode), {0}},
-    {"ecc_pending", NVML_SHAPE_PAIR, NVML_AT(ecc_mode), {1}},
-    {"mig", NVML_SHAPE_PAIR, NVML_AT(mig_mode), {0}},
-    {"mig_pending", NVML_SHAPE_PAIR, NVML_AT(mig_mode), {1}},
-    {"power_limit_w", NVML_SHAPE_NUMBER, NVML_AT(power_limit), .divisor = 1000},
-    {"power_limit_default_w", NVML_SHAPE_NUMBER, NVML_AT(power_default_limit), .divisor = 1000},
-    {"sm_clock_limit_mhz", NVML_SHAPE_CHOSEN, NVML_AT(clock_max), {NVML_CLOCK_OF_SM}},
-    {"memory_clock_limit_mhz", NVML_SHAPE_CHOSEN, NVML_AT(clock_max), {NVML_CLOCK_OF_MEMORY}},
-    {"sm_clock_application_mhz", NVML_SHAPE_CHOSEN, NVML_AT(clock_application), {NVML_CLOCK_OF_SM}},
-    {"sm_clock_application_default_mhz",
-     NVML_SHAPE_CHOSEN,
-     NVML_AT(clock_application_default),
-     {NVML_CLOCK_OF_SM}},
-    {"memory_clock_application_mhz",
-     NVML_SHAPE_CHOSEN,
-     NVML_AT(clock_application),
-     {NVML_CLOCK_OF_MEMORY}},
-};
-
 static int tell_driver(const struct nvml *nvml, const struct driver *driver, struct facts *facts)
 {
     char text[NVML_TEXT_BYTES] = "";
@@ -138,13 +100,14 @@ static int tell_driver(const struct nvml *nvml, const struct driver *driver, str
 
 int cuda_tell_board(const struct nvml_gpu *told, const struct driver *driver, struct facts *board)
 {
-    int rc = nvml_tell(told, board_rows, COUNT_OF(board_rows), board);
-    return rc ? rc : tell_driver(told->nvml, driver, board);
+    nvml_tell_settings(told, INVENTORY_BOARD, board);
+    return tell_driver(told->nvml, driver, board);
 }
 
 int cuda_tell_config(const struct nvml_gpu *told, struct facts *config)
 {
-    return nvml_tell(told, config_rows, COUNT_OF(config_rows), config);
+    nvml_tell_settings(told, INVENTORY_CONFIG, config);
+    return 0;
 }
 
 static int tell_l2_fetch_limit(const struct cuda_gpu *gpu, struct facts *config)
@@ -164,10 +127,9 @@ int cuda_identify(struct device *device, struct facts *hardware, struct facts *b
     int rc = tell_capability(gpu, hardware, err);
     if (rc)
         return rc;
-    if (tell_attributes(gpu, hardware) ||
-        nvml_tell(&gpu->told, hardware_rows, COUNT_OF(hardware_rows), hardware) ||
-        cuda_tell_board(&gpu->told, gpu->driver, board) || kernel_code_tell(gpu, board) ||
-        cuda_tell_config(&gpu->told, config) ||
+    nvml_tell_settings(&gpu->told, INVENTORY_HARDWARE, hardware);
+    if (tell_attributes(gpu, hardware) || cuda_tell_board(&gpu->told, gpu->driver, board) ||
+        kernel_code_tell(gpu, board) || cuda_tell_config(&gpu->told, config) ||
         facts_set_int(config, "memory_free_bytes", (int64_t)gpu->free_bytes) ||
         tell_l2_fetch_limit(gpu, config))
         return err_no_memory(err);
@@ -177,10 +139,9 @@ int cuda_identify(struct device *device, struct facts *hardware, struct facts *b
 int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
                      struct err *err)
 {
-    static const struct nvml_row link_rows[] = {
-        {"pcie_gen", NVML_SHAPE_NUMBER, NVML_AT(pcie_generation)},
-        {"pcie_width", NVML_SHAPE_NUMBER, NVML_AT(pcie_width)},
-    };
+    static const struct nvml_question generation = {NVML_SHAPE_NUMBER,
+                                                    "nvmlDeviceGetCurrPcieLinkGeneration"},
+                                      width = {NVML_SHAPE_NUMBER, "nvmlDeviceGetCurrPcieLinkWidth"};
     struct cuda_gpu *gpu = cuda_of(device);
     struct link_seen seen;
     struct device_link link;
@@ -190,8 +151,8 @@ int cuda_read_health(struct device *device, struct facts *config, struct facts *
     cuda_begin_link(device, &link);
     bool loaded = !gpu->lost && cuda_watch_link(gpu, &seen, NULL) == 0;
     cuda_end_link(device);
-    if (nvml_tell(&gpu->told, link_rows, COUNT_OF(link_rows), config))
-        return err_no_memory(err);
+    nvml_tell(&gpu->told, "pcie_gen", &generation, config);
+    nvml_tell(&gpu->told, "pcie_width", &width, config);
     if (loaded && seen.generation && facts_set_int(config, "pcie_gen", seen.generation))
         return err_no_memory(err);
     if (loaded && seen.width && facts_set_int(config, "pcie_width", seen.width))

@@ -5,22 +5,22 @@
 
 /* Since Ampere, the ordinary power reading is a mean over one second. The field has the momentary
  * power; older drivers do not know it. */
-static const struct nvml_row power_now = {
-    NULL, NVML_SHAPE_FIELD, NVML_AT(fields), {NVML_FIELD_POWER_NOW}};
-static const struct nvml_row power_mean = {NULL, NVML_SHAPE_NUMBER, NVML_AT(power_usage)};
-static const struct nvml_row energy = {
-    NULL, NVML_SHAPE_FIELD, NVML_AT(fields), {NVML_FIELD_ENERGY}};
-static const struct nvml_row sm_clock = {
-    NULL, NVML_SHAPE_CHOSEN, NVML_AT(clock), {NVML_CLOCK_OF_SM}};
-static const struct nvml_row memory_clock = {
-    NULL, NVML_SHAPE_CHOSEN, NVML_AT(clock), {NVML_CLOCK_OF_MEMORY}};
-static const struct nvml_row temperature = {
-    NULL, NVML_SHAPE_CHOSEN, NVML_AT(temperature), {NVML_SENSOR_GPU}};
-static const struct nvml_row memory_temperature = {
-    NULL, NVML_SHAPE_FIELD, NVML_AT(fields), {NVML_FIELD_MEMORY_TEMPERATURE}};
+static const struct nvml_question power_now = {
+    NVML_SHAPE_FIELD, "nvmlDeviceGetFieldValues", {NVML_FIELD_POWER_NOW}};
+static const struct nvml_question power_mean = {NVML_SHAPE_NUMBER, "nvmlDeviceGetPowerUsage"};
+static const struct nvml_question energy = {
+    NVML_SHAPE_FIELD, "nvmlDeviceGetFieldValues", {NVML_FIELD_ENERGY}};
+static const struct nvml_question sm_clock = {
+    NVML_SHAPE_CHOSEN, "nvmlDeviceGetClockInfo", {NVML_CLOCK_OF_SM}};
+static const struct nvml_question memory_clock = {
+    NVML_SHAPE_CHOSEN, "nvmlDeviceGetClockInfo", {NVML_CLOCK_OF_MEMORY}};
+static const struct nvml_question temperature = {
+    NVML_SHAPE_CHOSEN, "nvmlDeviceGetTemperature", {NVML_SENSOR_GPU}};
+static const struct nvml_question memory_temperature = {
+    NVML_SHAPE_FIELD, "nvmlDeviceGetFieldValues", {NVML_FIELD_MEMORY_TEMPERATURE}};
 
 /* The number times scale, or NAN. */
-static double read_scaled(const struct nvml_gpu *gpu, const struct nvml_row *row, double scale)
+static double read_scaled(const struct nvml_gpu *gpu, const struct nvml_question *row, double scale)
 {
     if (!gpu->handle)
         return NAN;

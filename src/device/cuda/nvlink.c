@@ -65,9 +65,9 @@ static int tell_fabric(const struct nvml_gpu *gpu, struct facts *health)
     int result = gpu->handle ? read_fabric(gpu, &fabric) : NVML_FUNCTION_NOT_FOUND;
     const char *word = result == NVML_OK ? fabric_word(&fabric) : NULL;
     if (word)
-        return facts_set_text(health, "fabric_state", word);
-    return nvml_tell_number(gpu, "fabric_state", result == NVML_OK ? NVML_NOT_SUPPORTED : result, 0,
-                            health);
+        return facts_set_text(health, health_key(HEALTH_FABRIC_STATE), word);
+    return nvml_tell_number(gpu, health_key(HEALTH_FABRIC_STATE),
+                            result == NVML_OK ? NVML_NOT_SUPPORTED : result, 0, health);
 }
 
 int nvlinks_tell(const struct nvml_gpu *gpu, const struct nvlinks *links, struct facts *health)
@@ -75,9 +75,9 @@ int nvlinks_tell(const struct nvml_gpu *gpu, const struct nvlinks *links, struct
     const struct {
         const char *key;
         int64_t number;
-    } rows[] = {{"nvlinks_active", links->active},
-                {"nvlinks_down", links->down},
-                {"nvlink_errors", links->errors.number}};
+    } rows[] = {{health_key(HEALTH_NVLINKS_ACTIVE), links->active},
+                {health_key(HEALTH_NVLINKS_DOWN), links->down},
+                {health_key(HEALTH_NVLINK_ERRORS), links->errors.number}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         int rc = nvml_tell_number(gpu, rows[i].key, links->result, rows[i].number, health);
         if (rc)

@@ -38,41 +38,11 @@ static const struct symbol {
     {AT(throttle_reasons), "nvmlDeviceGetCurrentClocksEventReasons",
      "nvmlDeviceGetCurrentClocksThrottleReasons"},
     {AT(minor_number), "nvmlDeviceGetMinorNumber"},
-    {AT(persistence_mode), "nvmlDeviceGetPersistenceMode"},
-    {AT(compute_mode), "nvmlDeviceGetComputeMode"},
-    {AT(power_limit), "nvmlDeviceGetPowerManagementLimit"},
-    {AT(power_default_limit), "nvmlDeviceGetPowerManagementDefaultLimit"},
-    {AT(power_usage), "nvmlDeviceGetPowerUsage"},
-    {AT(pcie_generation), "nvmlDeviceGetCurrPcieLinkGeneration"},
-    {AT(pcie_width), "nvmlDeviceGetCurrPcieLinkWidth"},
-    {AT(pcie_generation_max), "nvmlDeviceGetMaxPcieLinkGeneration"},
-    {AT(pcie_width_max), "nvmlDeviceGetMaxPcieLinkWidth"},
-    {AT(pcie_replays), "nvmlDeviceGetPcieReplayCounter"},
-    {AT(gpu_cores), "nvmlDeviceGetNumGpuCores"},
-    {AT(retired_pending), "nvmlDeviceGetRetiredPagesPendingStatus"},
-    {AT(ecc_mode), "nvmlDeviceGetEccMode"},
     {AT(mig_mode), "nvmlDeviceGetMigMode"},
-    {AT(serial), "nvmlDeviceGetSerial"},
-    {AT(board_part_number), "nvmlDeviceGetBoardPartNumber"},
-    {AT(vbios_version), "nvmlDeviceGetVbiosVersion"},
-    {AT(inforom_version), "nvmlDeviceGetInforomImageVersion"},
-    {AT(clock), "nvmlDeviceGetClockInfo"},
-    {AT(clock_max), "nvmlDeviceGetMaxClockInfo"},
-    {AT(clock_application), "nvmlDeviceGetApplicationsClock"},
-    {AT(clock_application_default), "nvmlDeviceGetDefaultApplicationsClock"},
-    {AT(temperature), "nvmlDeviceGetTemperature"},
-    {AT(temperature_threshold), "nvmlDeviceGetTemperatureThreshold"},
-    {AT(ecc_total), "nvmlDeviceGetTotalEccErrors"},
-    {AT(ecc_at), "nvmlDeviceGetMemoryErrorCounter"},
-    {AT(retired_pages), "nvmlDeviceGetRetiredPages"},
-    {AT(remapped_rows), "nvmlDeviceGetRemappedRows"},
-    {AT(remap_banks), "nvmlDeviceGetRowRemapperHistogram"},
-    {AT(fields), "nvmlDeviceGetFieldValues"},
     {AT(processes), "nvmlDeviceGetComputeRunningProcesses_v3",
      "nvmlDeviceGetComputeRunningProcesses_v2"},
     {AT(mps_processes), "nvmlDeviceGetMPSComputeRunningProcesses_v3",
      "nvmlDeviceGetMPSComputeRunningProcesses_v2"},
-    {AT(validate_inforom), "nvmlDeviceValidateInforom"},
 };
 
 static bool find_symbols(struct nvml *nvml)
@@ -119,6 +89,11 @@ void nvml_unload(struct nvml *nvml)
         dlclose(nvml->library);
     }
     *nvml = (struct nvml){0};
+}
+
+void *nvml_symbol(const struct nvml *nvml, const char *name)
+{
+    return nvml->library ? dlsym(nvml->library, name) : NULL;
 }
 
 nvml_device nvml_find(const struct nvml *nvml, const char *pci)

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "catalogue/nvml.h"
+
 typedef struct nvmlDevice_st *nvml_device;
 typedef struct nvmlEventSet_st *nvml_events;
 
@@ -17,23 +19,7 @@ enum {
     NVML_FUNCTION_NOT_FOUND = 13,
     NVML_CORRUPTED_INFOROM = 14,
 };
-enum nvml_clock { NVML_CLOCK_OF_SM = 1, NVML_CLOCK_OF_MEMORY = 2 };
-enum { NVML_SENSOR_GPU = 0, NVML_THRESHOLD_SLOWDOWN = 1 };
-enum { NVML_CORRECTED = 0, NVML_UNCORRECTED = 1 };
-enum { NVML_SINCE_RESET = 0, NVML_EVER = 1 };
-enum nvml_place {
-    NVML_PLACE_L1 = 0,
-    NVML_PLACE_L2 = 1,
-    NVML_PLACE_DRAM = 2,
-    NVML_PLACE_REGISTERS = 3,
-    NVML_PLACE_TEXTURE = 4,
-    NVML_PLACE_SHARED = 5,
-    NVML_PLACE_CBU = 6,
-    NVML_PLACE_SRAM = 7,
-};
-enum { NVML_RETIRED_CORRECTED = 0, NVML_RETIRED_UNCORRECTED = 1 };
 enum { NVML_POLICY_POWER = 0, NVML_POLICY_THERMAL = 1 };
-enum { NVML_FIELD_MEMORY_TEMPERATURE = 82, NVML_FIELD_ENERGY = 83, NVML_FIELD_POWER_NOW = 186 };
 enum { NVML_LINKS = 18, NVML_LINK_COUNTERS = 4 };
 enum { NVML_NEAR_NODE = 0 };
 enum { NVML_EVENT_XID = 8 };
@@ -184,27 +170,17 @@ struct nvml {
     int (*events_free)(nvml_events events);
     int (*cpu_affinity)(nvml_device device, unsigned words, unsigned long *cpus);
     nvml_get_wide *throttle_reasons;
-    nvml_get_number *minor_number, *persistence_mode, *compute_mode;
-    nvml_get_number *power_limit, *power_default_limit, *power_usage;
-    nvml_get_number *pcie_generation, *pcie_width, *pcie_generation_max, *pcie_width_max;
-    nvml_get_number *pcie_replays, *gpu_cores, *retired_pending;
-    nvml_get_pair *ecc_mode, *mig_mode;
-    nvml_get_text *serial, *board_part_number, *vbios_version, *inforom_version;
-    nvml_get_chosen *clock, *clock_max, *clock_application, *clock_application_default,
-        *temperature, *temperature_threshold;
-    nvml_get_ecc_total *ecc_total;
-    nvml_get_ecc_at *ecc_at;
-    nvml_get_retired *retired_pages;
-    nvml_get_remapped *remapped_rows;
-    nvml_get_banks *remap_banks;
-    nvml_get_fields *fields;
+    nvml_get_number *minor_number;
+    nvml_get_pair *mig_mode;
     nvml_get_processes *processes, *mps_processes;
-    nvml_check *validate_inforom;
 };
 
 /* Never fails: without NVML, everything it would tell is unknown. Released with nvml_unload. */
 void nvml_load(struct nvml *nvml);
 void nvml_unload(struct nvml *nvml); /* accepts a zeroed struct */
+
+/* A function of NVML by its name; NULL: this NVML does not have it. */
+void *nvml_symbol(const struct nvml *nvml, const char *name);
 
 /* The device at a PCI address ("0000:1b:00.0"), or with a UUID; NULL when NVML has none. */
 nvml_device nvml_find(const struct nvml *nvml, const char *pci);

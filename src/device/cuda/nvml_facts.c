@@ -13,101 +13,110 @@ static int known(int result, bool available)
     return result == NVML_OK && !available ? NVML_NOT_SUPPORTED : result;
 }
 
-/* Copies the row's function from the table of NVML; its type follows from the row's shape. */
-static void find(const struct nvml_gpu *gpu, const struct nvml_row *row, void *out_function)
+/* The function of a question; its type follows from the shape. NULL: this NVML does not have it. */
+static void find_function(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                          void *out_function)
 {
-    memcpy(out_function, (const char *)gpu->nvml + row->function, sizeof(void (*)(void)));
+    void *address = nvml_symbol(gpu->nvml, question->symbol);
+    memcpy(out_function, &address, sizeof address);
 }
 
-static int read_number(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
+static int read_number(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                       int64_t *out)
 {
     nvml_get_number *get;
-    unsigned value = 0, divisor = row->divisor ? row->divisor : 1;
-    find(gpu, row, &get);
+    unsigned value = 0, divisor = question->divisor ? question->divisor : 1;
+    find_function(gpu, question, &get);
     int result = get(gpu->handle, &value);
     *out = ((int64_t)value + divisor / 2) / divisor;
     return known(result, value != UINT_MAX);
 }
 
-static int read_text(const struct nvml_gpu *gpu, const struct nvml_row *row,
+static int read_text(const struct nvml_gpu *gpu, const struct nvml_question *question,
                      char out[NVML_TEXT_BYTES])
 {
     nvml_get_text *get;
-    find(gpu, row, &get);
+    find_function(gpu, question, &get);
     int result = get(gpu->handle, out, NVML_TEXT_BYTES);
     out[NVML_TEXT_BYTES - 1] = '\0';
     return result;
 }
 
-static int read_chosen(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
+static int read_chosen(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                       int64_t *out)
 {
     nvml_get_chosen *get;
     unsigned value = 0;
-    find(gpu, row, &get);
-    int result = get(gpu->handle, row->a[0], &value);
+    find_function(gpu, question, &get);
+    int result = get(gpu->handle, question->a[0], &value);
     *out = value;
     return known(result, value != UINT_MAX);
 }
 
-static int read_pair(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
+static int read_pair(const struct nvml_gpu *gpu, const struct nvml_question *question, int64_t *out)
 {
     nvml_get_pair *get;
     unsigned values[2] = {0};
-    find(gpu, row, &get);
+    find_function(gpu, question, &get);
     int result = get(gpu->handle, &values[0], &values[1]);
-    *out = values[row->a[0]];
+    *out = values[question->a[0]];
     return result;
 }
 
-static int read_ecc_total(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
+static int read_ecc_total(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                          int64_t *out)
 {
     nvml_get_ecc_total *get;
     unsigned long long count = 0;
-    find(gpu, row, &get);
-    int result = get(gpu->handle, row->a[0], row->a[1], &count);
+    find_function(gpu, question, &get);
+    int result = get(gpu->handle, question->a[0], question->a[1], &count);
     *out = (int64_t)count;
     return known(result, count != ULLONG_MAX);
 }
 
-static int read_ecc_at(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
+static int read_ecc_at(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                       int64_t *out)
 {
     nvml_get_ecc_at *get;
     unsigned long long count = 0;
-    find(gpu, row, &get);
-    int result = get(gpu->handle, row->a[0], row->a[1], row->a[2], &count);
+    find_function(gpu, question, &get);
+    int result = get(gpu->handle, question->a[0], question->a[1], question->a[2], &count);
     *out = (int64_t)count;
     return known(result, count != ULLONG_MAX);
 }
 
 /* Called without room for addresses, NVML returns how many there are. */
-static int read_retired(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
+static int read_retired(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                        int64_t *out)
 {
     nvml_get_retired *get;
     unsigned count = 0;
-    find(gpu, row, &get);
-    int result = get(gpu->handle, row->a[0], &count, NULL);
+    find_function(gpu, question, &get);
+    int result = get(gpu->handle, question->a[0], &count, NULL);
     *out = count;
     return result == NVML_TOO_SMALL ? NVML_OK : result;
 }
 
-static int read_remapped(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
+static int read_remapped(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                         int64_t *out)
 {
     nvml_get_remapped *get;
     unsigned values[4] = {0};
-    find(gpu, row, &get);
+    find_function(gpu, question, &get);
     int result = get(gpu->handle, &values[0], &values[1], &values[2], &values[3]);
-    *out = values[row->a[0]];
+    *out = values[question->a[0]];
     return result;
 }
 
-static int read_banks(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
+static int read_banks(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                      int64_t *out)
 {
     nvml_get_banks *get;
     struct nvml_banks banks = {0};
-    find(gpu, row, &get);
+    find_function(gpu, question, &get);
     int result = get(gpu->handle, &banks);
     const unsigned values[] = {banks.max, banks.high, banks.partial, banks.low, banks.none};
-    *out = values[row->a[0]];
+    *out = values[question->a[0]];
     return result;
 }
 
@@ -127,89 +136,79 @@ static int64_t number_of(const struct nvml_field *field)
     }
 }
 
-static int read_field(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
+static int read_field(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                      int64_t *out)
 {
     nvml_get_fields *get;
-    struct nvml_field field = {.id = (unsigned)row->a[0]};
-    find(gpu, row, &get);
+    struct nvml_field field = {.id = (unsigned)question->a[0]};
+    find_function(gpu, question, &get);
     int result = get(gpu->handle, 1, &field);
     *out = number_of(&field);
     return result == NVML_OK ? field.result : result;
 }
 
-static int read_valid(const struct nvml_gpu *gpu, const struct nvml_row *row, int64_t *out)
+static int read_valid(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                      int64_t *out)
 {
     nvml_check *check;
-    find(gpu, row, &check);
+    find_function(gpu, question, &check);
     int result = check(gpu->handle);
     *out = result == NVML_OK;
     return result == NVML_CORRUPTED_INFOROM ? NVML_OK : result;
 }
 
-static int read_shape(const struct nvml_gpu *gpu, const struct nvml_row *row,
+static int read_shape(const struct nvml_gpu *gpu, const struct nvml_question *question,
                       struct nvml_value *out)
 {
-    switch (row->shape) {
+    switch (question->shape) {
     case NVML_SHAPE_TEXT:
-        return read_text(gpu, row, out->text);
+        return read_text(gpu, question, out->text);
     case NVML_SHAPE_CHOSEN:
-        return read_chosen(gpu, row, &out->number);
+        return read_chosen(gpu, question, &out->number);
     case NVML_SHAPE_PAIR:
-        return read_pair(gpu, row, &out->number);
+        return read_pair(gpu, question, &out->number);
     case NVML_SHAPE_ECC_TOTAL:
-        return read_ecc_total(gpu, row, &out->number);
+        return read_ecc_total(gpu, question, &out->number);
     case NVML_SHAPE_ECC_AT:
-        return read_ecc_at(gpu, row, &out->number);
+        return read_ecc_at(gpu, question, &out->number);
     case NVML_SHAPE_RETIRED:
-        return read_retired(gpu, row, &out->number);
+        return read_retired(gpu, question, &out->number);
     case NVML_SHAPE_REMAPPED:
-        return read_remapped(gpu, row, &out->number);
+        return read_remapped(gpu, question, &out->number);
     case NVML_SHAPE_BANKS:
-        return read_banks(gpu, row, &out->number);
+        return read_banks(gpu, question, &out->number);
     case NVML_SHAPE_FIELD:
-        return read_field(gpu, row, &out->number);
+        return read_field(gpu, question, &out->number);
     case NVML_SHAPE_VALID:
-        return read_valid(gpu, row, &out->number);
+        return read_valid(gpu, question, &out->number);
     default:
-        return read_number(gpu, row, &out->number);
+        return read_number(gpu, question, &out->number);
     }
 }
 
-struct nvml_value nvml_read(const struct nvml_gpu *gpu, const struct nvml_row *row)
+struct nvml_value nvml_read(const struct nvml_gpu *gpu, const struct nvml_question *question)
 {
     struct nvml_value value = {.result = NVML_FUNCTION_NOT_FOUND};
     void (*function)(void);
-    find(gpu, row, &function);
+    find_function(gpu, question, &function);
     if (function)
-        value.result = read_shape(gpu, row, &value);
+        value.result = read_shape(gpu, question, &value);
     return value;
 }
 
-static const char *word_of(const struct nvml_row *row, int64_t number)
+static const char *word_of(const struct nvml_question *question, int64_t number)
 {
-    for (int64_t i = 0; row->words[i]; i++)
+    for (int64_t i = 0; question->words[i]; i++)
         if (i == number)
-            return row->words[i];
+            return question->words[i];
     return NULL;
 }
 
-static bool is_flag(const struct nvml_row *row)
+static bool is_flag(const struct nvml_question *question)
 {
-    return row->shape == NVML_SHAPE_FLAG || row->shape == NVML_SHAPE_PAIR ||
-           row->shape == NVML_SHAPE_VALID || (row->shape == NVML_SHAPE_REMAPPED && row->a[0] >= 2);
-}
-
-static int tell(const struct nvml_row *row, const struct nvml_value *value, struct facts *facts)
-{
-    if (row->shape == NVML_SHAPE_TEXT)
-        return facts_set_text(facts, row->key, value->text);
-    if (is_flag(row))
-        return facts_set_bool(facts, row->key, value->number != 0);
-    if (row->shape != NVML_SHAPE_WORD)
-        return facts_set_int(facts, row->key, value->number);
-    const char *word = word_of(row, value->number);
-    return word ? facts_set_text(facts, row->key, word)
-                : facts_set_unknown(facts, row->key, "not known to this program");
+    return question->shape == NVML_SHAPE_FLAG || question->shape == NVML_SHAPE_PAIR ||
+           question->shape == NVML_SHAPE_VALID ||
+           (question->shape == NVML_SHAPE_REMAPPED && question->a[0] >= 2);
 }
 
 static const char *no_handle(const struct nvml_gpu *gpu)
@@ -217,21 +216,34 @@ static const char *no_handle(const struct nvml_gpu *gpu)
     return gpu->nvml->library ? "NVML does not know this GPU" : gpu->nvml->missing;
 }
 
-int nvml_tell(const struct nvml_gpu *gpu, const struct nvml_row *rows, size_t count,
-              struct facts *facts)
+void nvml_tell(const struct nvml_gpu *gpu, const char *key, const struct nvml_question *question,
+               struct facts *facts)
 {
-    int rc = 0;
-    for (size_t i = 0; !rc && i < count; i++) {
-        if (!gpu->handle) {
-            rc = facts_set_unknown(facts, rows[i].key, no_handle(gpu));
-            continue;
-        }
-        const struct nvml_value value = nvml_read(gpu, &rows[i]);
-        rc = value.result == NVML_OK
-                 ? tell(&rows[i], &value, facts)
-                 : facts_set_unknown(facts, rows[i].key, nvml_reason(gpu->nvml, value.result));
+    if (!gpu->handle) {
+        facts_set_unknown(facts, key, no_handle(gpu));
+        return;
     }
-    return rc;
+    const struct nvml_value value = nvml_read(gpu, question);
+    const char *word = question->shape == NVML_SHAPE_WORD ? word_of(question, value.number) : NULL;
+    if (value.result != NVML_OK)
+        facts_set_unknown(facts, key, nvml_reason(gpu->nvml, value.result));
+    else if (question->shape == NVML_SHAPE_TEXT)
+        facts_set_text(facts, key, value.text);
+    else if (is_flag(question))
+        facts_set_bool(facts, key, value.number != 0);
+    else if (question->shape != NVML_SHAPE_WORD)
+        facts_set_int(facts, key, value.number);
+    else if (word)
+        facts_set_text(facts, key, word);
+    else
+        facts_set_unknown(facts, key, "not known to this program");
+}
+
+void nvml_tell_settings(const struct nvml_gpu *gpu, enum inventory_facts set, struct facts *facts)
+{
+    for (size_t i = 0; i < setting_row_count; i++)
+        if (setting_rows[i].set == set && setting_rows[i].nvml.shape)
+            nvml_tell(gpu, setting_rows[i].key, &setting_rows[i].nvml, facts);
 }
 
 int nvml_tell_number(const struct nvml_gpu *gpu, const char *key, int result, int64_t number,

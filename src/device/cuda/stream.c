@@ -359,9 +359,9 @@ static int stream_copies(struct cuda_gpu *gpu, const struct device_stream *strea
 /* One reading; it counts only if the copies were still running afterwards. */
 static int look_at_link(struct cuda_gpu *gpu, struct link_seen *seen)
 {
-    static const struct nvml_row rows[] = {
-        {NULL, NVML_SHAPE_NUMBER, NVML_AT(pcie_generation)},
-        {NULL, NVML_SHAPE_NUMBER, NVML_AT(pcie_width)},
+    static const struct nvml_question rows[] = {
+        {NVML_SHAPE_NUMBER, "nvmlDeviceGetCurrPcieLinkGeneration"},
+        {NVML_SHAPE_NUMBER, "nvmlDeviceGetCurrPcieLinkWidth"},
     };
     const struct nvml_value generation = nvml_read(&gpu->told, &rows[0]);
     const struct nvml_value width = nvml_read(&gpu->told, &rows[1]);

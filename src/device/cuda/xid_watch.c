@@ -62,10 +62,10 @@ int xid_watch_tell(struct xid_watch *watch, const struct nvml_gpu *gpu, struct f
         take_events(watch, gpu);
     /* After an error it is not known whether there were others: those that came are told. */
     if (!watch->count && watch->result != NVML_OK)
-        return nvml_tell_number(gpu, "xid", watch->result, 0, health);
+        return nvml_tell_number(gpu, health_key(HEALTH_XID), watch->result, 0, health);
     struct strbuf text = {0};
     xid_put_list(&text, watch->numbers, watch->count);
-    int rc = text.failed ? -ENOMEM : facts_set_text(health, "xid", text.data);
+    int rc = text.failed ? -ENOMEM : facts_set_text(health, health_key(HEALTH_XID), text.data);
     strbuf_fini(&text);
     return rc;
 }

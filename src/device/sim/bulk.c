@@ -44,7 +44,7 @@ static double rate_of(const struct gpu *gpu, const struct device_bulk *asked, do
         l2 ? model->bandwidth.l2_read * mhz / model->nominal_clock.sm_mhz
            : model->bandwidth.main_read * model->clock.memory_mhz / model->nominal_clock.memory_mhz;
     double share = asked->alone ? model->clusters.bulk : gbs * 1e3 / mhz / model->sms;
-    return fmin(model->clusters.bulk, share) / (1 + model->health[SIM_PROCESSES]);
+    return fmin(model->clusters.bulk, share) / (1 + model->health[HEALTH_PROCESSES]);
 }
 
 int gpu_copy_bulk(struct device *device, const struct device_bulk *asked,

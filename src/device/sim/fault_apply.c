@@ -97,11 +97,11 @@ static void slow_host(struct sim_model *model, double share)
 
 static int take_links_down(struct sim_model *model, const struct sim_fault *fault, struct err *err)
 {
-    if (fault->count > model->health[SIM_NVLINKS_ACTIVE])
+    if (fault->count > model->health[HEALTH_NVLINKS_ACTIVE])
         return err_set(err, -EINVAL, "the model has only %g NVLinks",
-                       model->health[SIM_NVLINKS_ACTIVE]);
-    model->health[SIM_NVLINKS_ACTIVE] -= fault->count;
-    model->health[SIM_NVLINKS_DOWN] += fault->count;
+                       model->health[HEALTH_NVLINKS_ACTIVE]);
+    model->health[HEALTH_NVLINKS_ACTIVE] -= fault->count;
+    model->health[HEALTH_NVLINKS_DOWN] += fault->count;
     return 0;
 }
 
@@ -162,8 +162,8 @@ static int hold_clock(struct sim_model *model, const struct sim_fault *fault, st
     if (fault->reason == SIM_BY_SETTING)
         model->config.sm_clock_application_mhz = fault->mhz;
     if (fault->reason == SIM_BY_HEAT) {
-        health[SIM_TEMPERATURE] += health[SIM_TEMPERATURE_MARGIN] - hot_margin_c;
-        health[SIM_TEMPERATURE_MARGIN] = hot_margin_c;
+        health[HEALTH_TEMPERATURE] += health[HEALTH_TEMPERATURE_MARGIN] - hot_margin_c;
+        health[HEALTH_TEMPERATURE_MARGIN] = hot_margin_c;
     }
     return cap_clock(&model->clock.sm_mhz, model->nominal_clock.sm_mhz, fault->mhz, err);
 }
@@ -243,12 +243,12 @@ static void apply_setting(struct sim_model *model, const struct sim_fault *fault
         memcpy(config->compute_mode, fault->text, sizeof fault->text);
         break;
     case SIM_REMAP:
-        model->health[SIM_REMAP_PENDING] = fault->pending;
-        model->health[SIM_REMAP_FAILED] = fault->failed;
+        model->health[HEALTH_REMAP_PENDING] = fault->pending;
+        model->health[HEALTH_REMAP_FAILED] = fault->failed;
         break;
     case SIM_ECC_ERRORS:
-        model->health[SIM_ECC_UNCORRECTED_VOLATILE] += fault->count;
-        model->health[SIM_ECC_UNCORRECTED_DRAM] += fault->count;
+        model->health[HEALTH_ECC_UNCORRECTED_VOLATILE] += fault->count;
+        model->health[HEALTH_ECC_UNCORRECTED_DRAM] += fault->count;
         break;
     case SIM_HEALTH:
         sim_health_apply(fault->health, model->health);
@@ -288,7 +288,7 @@ static void apply_behaviour(struct sim_model *model, const struct sim_fault *fau
         break;
     case SIM_BUSY:
         /* The other process takes turns and evicts what was cached. */
-        model->health[SIM_PROCESSES] = 1;
+        model->health[HEALTH_PROCESSES] = 1;
         disturb(model, 8);
         break;
     case SIM_WAIT:

@@ -128,8 +128,8 @@ static void restore(struct sim_model *model, const struct sim_model *usual)
     model->config = usual->config;
     model->fall_share = usual->fall_share;
     model->throttle_bits = usual->throttle_bits;
-    model->health[SIM_TEMPERATURE] = usual->health[SIM_TEMPERATURE];
-    model->health[SIM_TEMPERATURE_MARGIN] = usual->health[SIM_TEMPERATURE_MARGIN];
+    model->health[HEALTH_TEMPERATURE] = usual->health[HEALTH_TEMPERATURE];
+    model->health[HEALTH_TEMPERATURE_MARGIN] = usual->health[HEALTH_TEMPERATURE_MARGIN];
 }
 
 void gpu_update(struct gpu *gpu)

@@ -94,9 +94,9 @@ static void set_temperatures(const struct load *load, struct device_load_sample 
     const struct sim_model *model = &load->gpu->model;
     double warmer_c = load->warmer_c;
     if (sample->throttle_reasons & sim_throttle_bits(SIM_BY_HEAT))
-        warmer_c = fmax(warmer_c, model->health[SIM_TEMPERATURE_MARGIN]);
-    sample->temperature_c = round(model->health[SIM_TEMPERATURE] + warmer_c);
-    sample->temperature_memory_c = round(model->health[SIM_TEMPERATURE_MEMORY] + warmer_c);
+        warmer_c = fmax(warmer_c, model->health[HEALTH_TEMPERATURE_MARGIN]);
+    sample->temperature_c = round(model->health[HEALTH_TEMPERATURE] + warmer_c);
+    sample->temperature_memory_c = round(model->health[HEALTH_TEMPERATURE_MEMORY] + warmer_c);
     sample->memory_mhz = model->clock.memory_mhz;
     sample->throttle_known = true;
 }
@@ -127,7 +127,7 @@ int gpu_run_load(struct device *device, const struct device_load *asked,
     struct load load = {.gpu = gpu, .clock_share = clock_share(gpu)};
     double sampled_ns = 0;
     gpu_update(gpu);
-    if (gpu->model.health[SIM_PROCESSES] > 0)
+    if (gpu->model.health[HEALTH_PROCESSES] > 0)
         return err_set(err, -EBUSY, "another process uses the GPU");
     rng_init(&load.rng, rng_derive(gpu->noise_seed, "load", gpu->stream_number++), "noise");
     load.now.sm_mhz = gpu_clock_mhz(gpu, gpu->busy_ns);

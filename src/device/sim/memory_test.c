@@ -99,17 +99,18 @@ static void count_errors(struct gpu *gpu, const struct device_memory_test *test,
                          struct rng *rng, struct device_memory_map *map)
 {
     double *health = gpu->model.health;
-    double came = floor(health[SIM_ECC_CORRECTED_PER_S] * ns / 1e9 + rng_uniform(rng));
+    double came = floor(health[HEALTH_ECC_CORRECTED_PER_S] * ns / 1e9 + rng_uniform(rng));
     double weak = (double)gpu->model.weak_corrected * test->patterns;
-    double before = fmax(health[SIM_ECC_CORRECTED_VOLATILE] - health[SIM_ECC_CORRECTED_NEW], 0);
+    double before =
+        fmax(health[HEALTH_ECC_CORRECTED_VOLATILE] - health[HEALTH_ECC_CORRECTED_NEW], 0);
     map->ecc_known = true;
     map->ecc_before =
-        (struct device_ecc){(uint64_t)before, (uint64_t)health[SIM_ECC_UNCORRECTED_VOLATILE]};
+        (struct device_ecc){(uint64_t)before, (uint64_t)health[HEALTH_ECC_UNCORRECTED_VOLATILE]};
     map->ecc_after = map->ecc_before;
     map->ecc_after.corrected += (uint64_t)(came + weak);
-    health[SIM_ECC_CORRECTED_VOLATILE] += weak;
-    health[SIM_ECC_CORRECTED_NEW] += weak;
-    health[SIM_ECC_CORRECTED_DRAM] += weak;
+    health[HEALTH_ECC_CORRECTED_VOLATILE] += weak;
+    health[HEALTH_ECC_CORRECTED_NEW] += weak;
+    health[HEALTH_ECC_CORRECTED_DRAM] += weak;
 }
 
 int gpu_test_memory(struct device *device, const struct device_memory_test *test,
@@ -121,7 +122,7 @@ int gpu_test_memory(struct device *device, const struct device_memory_test *test
     size_t count = (size_t)((bytes + test->region_bytes - 1) / test->region_bytes);
     struct rng rng;
     gpu_update(gpu);
-    if (gpu->model.health[SIM_PROCESSES] > 0)
+    if (gpu->model.health[HEALTH_PROCESSES] > 0)
         return err_set(err, -EBUSY, "another process uses the GPU and may need its memory");
     rng_init(&rng, rng_derive(gpu->noise_seed, "memory test", gpu->stream_number++), "noise");
     out_map->regions = mem_array(count, sizeof *out_map->regions);

@@ -285,7 +285,7 @@ static int read_config(const struct yaml_node *node, struct sim_model *model, st
 
 static int read_health(const struct yaml_node *node, struct sim_model *model, struct err *err)
 {
-    struct sim_health_value values[SIM_HEALTH_COUNT] = {{0}};
+    struct sim_health_value values[HEALTH_NUMBERS] = {{0}};
     int rc = node ? sim_health_read(node, values, err) : 0;
     if (rc)
         err_prefix(err, "health");

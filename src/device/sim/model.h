@@ -191,7 +191,7 @@ struct sim_model {
     struct sim_hardware hardware;
     struct sim_board board;
     struct sim_config config;
-    double health[SIM_HEALTH_COUNT];
+    double health[HEALTH_NUMBERS];
 
     /* What faults and variation add: */
     double dram_factor;    /* on the DRAM part of a latency */
@@ -257,11 +257,11 @@ extern const char *const sim_fabric_words[];
 
 /* What the driver reports about health (health.c): the values of a healthy GPU, and values read
  * from a mapping of facts. */
-void sim_health_defaults(double health[SIM_HEALTH_COUNT]);
-int sim_health_read(const struct yaml_node *node, struct sim_health_value health[SIM_HEALTH_COUNT],
+void sim_health_defaults(double health[HEALTH_NUMBERS]);
+int sim_health_read(const struct yaml_node *node, struct sim_health_value health[HEALTH_NUMBERS],
                     struct err *err);
-void sim_health_apply(const struct sim_health_value values[SIM_HEALTH_COUNT],
-                      double health[SIM_HEALTH_COUNT]);
+void sim_health_apply(const struct sim_health_value values[HEALTH_NUMBERS],
+                      double health[HEALTH_NUMBERS]);
 
 /* Applies a fault that only the driver's counters, events and sensors show. -EINVAL for more Xid
  * events than fit. */

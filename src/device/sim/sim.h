@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "catalogue/facts.h"
 #include "device/device.h"
 
 struct sim_model;
@@ -94,47 +95,6 @@ enum sim_fabric {
 
 enum { SIM_TEXT_MAX = 64 };
 
-/* What the driver reports about health, in this order. */
-enum sim_health_fact {
-    SIM_TEMPERATURE,
-    SIM_TEMPERATURE_MEMORY,
-    SIM_TEMPERATURE_MARGIN,
-    SIM_VIOLATION_POWER,
-    SIM_VIOLATION_THERMAL,
-    SIM_ECC_CORRECTED_VOLATILE,
-    SIM_ECC_UNCORRECTED_VOLATILE,
-    SIM_ECC_CORRECTED_SRAM,
-    SIM_ECC_CORRECTED_DRAM,
-    SIM_ECC_UNCORRECTED_SRAM,
-    SIM_ECC_UNCORRECTED_DRAM,
-    SIM_ECC_UNCORRECTED_NEW,
-    SIM_ECC_CORRECTED_NEW,
-    SIM_ECC_CORRECTED_PER_S,
-    SIM_RETIRED_PAGES_CORRECTED,
-    SIM_RETIRED_PAGES_UNCORRECTED,
-    SIM_RETIRED_PAGES_PENDING,
-    SIM_REMAPPED_ROWS_CORRECTED,
-    SIM_REMAPPED_ROWS_UNCORRECTED,
-    SIM_REMAP_PENDING,
-    SIM_REMAP_FAILED,
-    SIM_REMAP_BANKS_MAX,
-    SIM_REMAP_BANKS_HIGH,
-    SIM_REMAP_BANKS_PARTIAL,
-    SIM_REMAP_BANKS_LOW,
-    SIM_REMAP_BANKS_NONE,
-    SIM_INFOROM_VALID,
-    SIM_PCIE_REPLAYS,
-    SIM_PCIE_REPLAYS_NEW,
-    SIM_PCIE_REPLAYS_PER_S,
-    SIM_NVLINKS_ACTIVE,
-    SIM_NVLINKS_DOWN,
-    SIM_NVLINK_ERRORS,
-    SIM_NVLINK_ERRORS_NEW,
-    SIM_NVLINK_ERRORS_PER_S,
-    SIM_PROCESSES,
-    SIM_HEALTH_COUNT
-};
-
 /* When a fault is present; all zero: always. Times are of the GPU's own work in this session. */
 struct sim_when {
     bool timed;
@@ -162,7 +122,7 @@ struct sim_fault {
     struct sim_health_value {
         bool set;
         double value;
-    } health[SIM_HEALTH_COUNT];
+    } health[HEALTH_NUMBERS];
 };
 
 /* How units of a model differ: shares, standard deviations except for the SM clock. */

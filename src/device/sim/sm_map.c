@@ -89,7 +89,7 @@ static void read_turn(struct gpu *gpu, const struct device_sm_map *map, uint32_t
         double rate = rate_of(model, map, cpcs, sm, mhz);
         /* Disturbances can only cost time. */
         rate /= 1 + fabs(model->noise.bandwidth * rng_normal(rng));
-        rate /= 1 + model->health[SIM_PROCESSES];
+        rate /= 1 + model->health[HEALTH_PROCESSES];
         values[2 * sm] = (uint64_t)(rate * ns + 0.5);
         values[2 * sm + 1] = (uint64_t)fmax(ns + 0.5, 1);
         any = true;

@@ -141,7 +141,7 @@ static double disturbed(struct gpu *gpu, double rate)
     struct rng rng;
     rng_init(&rng, rng_derive(gpu->noise_seed, "stream", gpu->stream_number++), "noise");
     rate /= 1 + fabs(model->noise.bandwidth * rng_normal(&rng));
-    return rate / (1 + model->health[SIM_PROCESSES]);
+    return rate / (1 + model->health[HEALTH_PROCESSES]);
 }
 
 int gpu_run_stream(struct device *device, const struct device_stream *stream,

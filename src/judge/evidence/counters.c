@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "catalogue/facts.h"
 #include "inventory/results.h"
 #include "judge/evidence/stages.h"
 #include "judge/yardstick.h"
@@ -52,20 +53,20 @@ static const double STORM_PER_S = 100, STORM_COUNT = 100;
 static const double UNUSUAL = 10;
 
 static const struct corrected_counter {
-    const char *key, *new_key, *rate_key;
+    enum health_fact total, growth, rate;
     bool accuses_far; /* a storm's count far from the model's accuses, however slow it came */
     double notable;   /* since the driver was loaded: watched if far from the model's */
     double very_many; /* likewise: accused if far, watched if there are too few peers */
     const char *words;
 } corrected_counters[] = {
     /* Health checks of large sites take a GPU out at 10,000,000 corrected errors. */
-    {"ecc_corrected_volatile", "ecc_corrected_new", "ecc_corrected_per_s", false, 1000, 1e7,
-     "corrected ECC errors"},
-    {"pcie_replays", "pcie_replays_new", "pcie_replays_per_s", true, 1000, INFINITY,
+    {HEALTH_ECC_CORRECTED_VOLATILE, HEALTH_ECC_CORRECTED_NEW, HEALTH_ECC_CORRECTED_PER_S, false,
+     1000, 1e7, "corrected ECC errors"},
+    {HEALTH_PCIE_REPLAYS, HEALTH_PCIE_REPLAYS_NEW, HEALTH_PCIE_REPLAYS_PER_S, true, 1000, INFINITY,
      "PCIe replays"},
     /* A rule watches each GPU with NVLink errors. */
-    {"nvlink_errors", "nvlink_errors_new", "nvlink_errors_per_s", false, INFINITY, INFINITY,
-     "errors on NVLinks"},
+    {HEALTH_NVLINK_ERRORS, HEALTH_NVLINK_ERRORS_NEW, HEALTH_NVLINK_ERRORS_PER_S, false, INFINITY,
+     INFINITY, "errors on NVLinks"},
 };
 
 /* One such counter in one model. */
@@ -100,7 +101,7 @@ static void counter_report_growth(const struct counter_view *view, uint32_t gpu)
     if (growth == 0 || (usual && !fault))
         return;
     char metric[64];
-    snprintf(metric, sizeof metric, "health.%s", counter->new_key);
+    snprintf(metric, sizeof metric, "health.%s", health_key(counter->growth));
     findings_add_rule(view->judge, gpu, metric, fault ? EVIDENCE_FAULT : EVIDENCE_HINT,
                       KIND_DEGRADED, growth,
                       rate >= 1 ? str_format("%s during the survey: %.0f, %.0f per second",
@@ -117,7 +118,7 @@ static void counter_report_total(const struct counter_view *view, uint32_t gpu)
     if (!(far && total >= counter->notable) && !(alone && total >= counter->very_many))
         return;
     char metric[64];
-    snprintf(metric, sizeof metric, "health.%s", counter->key);
+    snprintf(metric, sizeof metric, "health.%s", health_key(counter->total));
     struct finding finding =
         finding_new(view->judge, gpu, metric, BASIS_FLEET,
                     far && total >= counter->very_many ? EVIDENCE_FAULT : EVIDENCE_HINT);
@@ -154,11 +155,12 @@ void stage_counters(struct judge *judge)
     double *scratch = mem_array(fleet->count, sizeof *scratch);
     for (size_t k = 0; k < COUNT_OF(corrected_counters); k++) {
         const struct corrected_counter *counter = &corrected_counters[k];
-        struct counter_view view = {.judge = judge,
-                                    .counter = counter,
-                                    .total = fleet_facts(fleet, SET_HEALTH, counter->key),
-                                    .growth = fleet_facts(fleet, SET_HEALTH, counter->new_key),
-                                    .rate = fleet_facts(fleet, SET_HEALTH, counter->rate_key)};
+        struct counter_view view = {
+            .judge = judge,
+            .counter = counter,
+            .total = fleet_facts(fleet, SET_HEALTH, health_key(counter->total)),
+            .growth = fleet_facts(fleet, SET_HEALTH, health_key(counter->growth)),
+            .rate = fleet_facts(fleet, SET_HEALTH, health_key(counter->rate))};
         for (size_t i = 0; i < fleet->count; i++) {
             if (fleet->gpus[fleet->order[i]].group != GROUP_NONE)
                 continue;
@@ -178,51 +180,10 @@ void stage_counters(struct judge *judge)
     free(scratch);
 }
 
-/* How a counter that grew since the baseline is judged. */
-enum grown_manner {
-    COMPARED, /* healthy GPUs have some: only if it grew far more than on the others of the model */
-    EVERY,    /* each growth is reported */
-    BY_RULE,  /* a rule accuses it, whether it grew or not; so only `diff` reports it here */
-};
-
-/* least: a smaller growth is not reported. */
-static const struct grown_counter {
-    const char *key;
-    enum grown_manner manner;
-    enum inventory_kind kind;
-    double least;
-    double very_many; /* COMPARED: accused from this growth on */
-    const char *words;
-} grown_counters[] = {
-    {"ecc_corrected_dram", COMPARED, KIND_DEGRADED, 1000, 1e7, "corrected ECC errors of memory"},
-    {"ecc_corrected_sram", COMPARED, KIND_DEGRADED, 1000, 1e7, "corrected ECC errors of caches"},
-    {"ecc_corrected_volatile", COMPARED, KIND_DEGRADED, 1000, 1e7,
-     "corrected ECC errors since the driver was loaded"},
-    {"pcie_replays", COMPARED, KIND_DEGRADED, 1000, INFINITY, "PCIe replays"},
-    {"nvlink_errors", COMPARED, KIND_DEGRADED, 1000, INFINITY, "errors on NVLinks"},
-    {"ecc_uncorrected_dram", EVERY, KIND_FAILING, 1, 0,
-     "uncorrectable ECC errors of memory in its life"},
-    {"ecc_uncorrected_sram", EVERY, KIND_FAILING, 1, 0,
-     "uncorrectable ECC errors of caches in its life"},
-    {"remapped_rows_corrected", EVERY, KIND_DEGRADED, 1, 0, "rows remapped after corrected errors"},
-    {"remapped_rows_uncorrected", EVERY, KIND_DEGRADED, 1, 0,
-     "rows remapped after uncorrectable errors"},
-    {"retired_pages_corrected", EVERY, KIND_DEGRADED, 1, 0, "pages retired after corrected errors"},
-    {"retired_pages_uncorrected", EVERY, KIND_DEGRADED, 1, 0,
-     "pages retired after uncorrectable errors"},
-    {"ecc_uncorrected_volatile", BY_RULE, KIND_FAILING, 1, 0,
-     "uncorrectable ECC errors since the driver was loaded"},
-    {"remap_pending", BY_RULE, KIND_FAILING, 1, 0, "row remap pending"},
-    {"remap_failed", BY_RULE, KIND_FAILING, 1, 0, "row remap failed"},
-    {"retired_pages_pending", BY_RULE, KIND_FAILING, 1, 0, "page retirement pending"},
-    {"remap_banks_low", BY_RULE, KIND_DEGRADED, 1, 0, "banks of memory with few spare rows left"},
-    {"remap_banks_none", BY_RULE, KIND_DEGRADED, 1, 0, "banks of memory without spare rows"},
-};
-
 /* One counter of all GPUs, in the baseline and now. */
 struct grown_view {
     struct judge *judge;
-    const struct grown_counter *counter;
+    const struct health_row *counter;
     const struct fact_column *column; /* now; NULL: no GPU has it */
     double *before;                   /* per GPU; NaN: unknown */
     double *growths;                  /* likewise */
@@ -242,7 +203,7 @@ static void grown_find(const struct grown_view *view, const struct inventory_loo
                      : fact && fact->kind == FACT_INT ? (double)fact->integer
                                                       : NAN;
         double is = fleet_fact_number(fleet, view->column, i);
-        bool again = view->counter->manner == COMPARED && is < was;
+        bool again = view->counter->growth.rule == GROWTH_COMPARED && is < was;
         view->before[i] = was;
         view->growths[i] = isnan(was) || isnan(is) || !fleet_judged(&fleet->gpus[i]) ? NAN
                            : again                                                   ? is
@@ -253,7 +214,7 @@ static void grown_find(const struct grown_view *view, const struct inventory_loo
 /* Errors since the driver was loaded are also among those in the GPU's life. */
 static bool grown_is_reported(const struct grown_view *view, uint32_t gpu)
 {
-    return strcmp(view->counter->key, "ecc_corrected_volatile") == 0 &&
+    return view->counter == &health_rows[HEALTH_ECC_CORRECTED_VOLATILE] &&
            (issue_find(view->judge, gpu, "health.ecc_corrected_dram", BASIS_BASELINE) ||
             issue_find(view->judge, gpu, "health.ecc_corrected_sram", BASIS_BASELINE));
 }
@@ -261,12 +222,12 @@ static bool grown_is_reported(const struct grown_view *view, uint32_t gpu)
 static void grown_report(const struct grown_view *view, uint32_t gpu, enum evidence evidence)
 {
     struct judge *judge = view->judge;
-    const struct grown_counter *counter = view->counter;
+    const struct health_row *counter = view->counter;
     const char *stamp = judge_baseline_stamp(judge);
     char metric[64];
     snprintf(metric, sizeof metric, "health.%s", counter->key);
     struct finding finding = finding_new(judge, gpu, metric, BASIS_BASELINE, evidence);
-    finding.kind = counter->kind;
+    finding.kind = counter->growth.degrades ? KIND_DEGRADED : counter->kind;
     finding.value = fleet_fact_number(&judge->fleet, view->column, gpu);
     finding.expected = view->before[gpu];
     bool flag = fleet_fact(&judge->fleet, view->column, view->column->codes[gpu]).kind == FACT_BOOL;
@@ -278,7 +239,7 @@ static void grown_report(const struct grown_view *view, uint32_t gpu, enum evide
 
 static void grown_check_model(const struct grown_view *view, const struct group *model)
 {
-    const struct grown_counter *counter = view->counter;
+    const struct health_row *counter = view->counter;
     size_t n = 0;
     for (size_t i = 0; i < model->count; i++)
         if (!isnan(view->growths[model->members[i]]))
@@ -288,10 +249,11 @@ static void grown_check_model(const struct grown_view *view, const struct group 
         uint32_t gpu = model->members[i];
         double growth = view->growths[gpu];
         bool far = counter_is_far(&peers, growth);
-        bool usual = counter->manner == COMPARED && counter_can_compare(&peers) && !far;
-        bool very_many = counter->manner == COMPARED && far && growth >= counter->very_many;
-        bool fault = counter->manner == BY_RULE || very_many;
-        if (growth >= counter->least && !usual && !grown_is_reported(view, gpu))
+        bool usual = counter->growth.rule == GROWTH_COMPARED && counter_can_compare(&peers) && !far;
+        bool very_many =
+            counter->growth.rule == GROWTH_COMPARED && far && growth >= counter->growth.very_many;
+        bool fault = counter->growth.rule == GROWTH_BY_RULE || very_many;
+        if (growth >= counter->growth.least && !usual && !grown_is_reported(view, gpu))
             grown_report(view, gpu, fault ? EVIDENCE_FAULT : EVIDENCE_HINT);
     }
 }
@@ -308,10 +270,12 @@ void stage_counter_drift(struct judge *judge)
                               .before = mem_array(count, sizeof *view.before),
                               .growths = mem_array(count, sizeof *view.growths),
                               .scratch = mem_array(count, sizeof *view.scratch)};
-    for (size_t i = 0; i < COUNT_OF(grown_counters); i++) {
-        view.counter = &grown_counters[i];
+    for (size_t i = 0; i < HEALTH_FACTS; i++) {
+        view.counter = &health_rows[i];
+        if (!view.counter->growth.rule)
+            continue;
         view.column = fleet_facts(fleet, SET_HEALTH, view.counter->key);
-        if (view.counter->manner == BY_RULE && !judge->basis.drift_only)
+        if (view.counter->growth.rule == GROWTH_BY_RULE && !judge->basis.drift_only)
             continue;
         grown_find(&view, lookup, then);
         for (size_t g = 0; g < fleet->group_count; g++)

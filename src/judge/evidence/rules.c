@@ -7,53 +7,27 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "catalogue/facts.h"
 #include "inventory/xid.h"
 #include "judge/conditions.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
 
-/* Facts of `health`: a value above 0, or true, is a finding. `#` in the words is replaced by the
- * value. */
-static const struct health_rule {
-    const char *key;
-    enum evidence evidence;
-    enum inventory_kind kind;
-    const char *words;
-} health_rules[] = {
-    {"ecc_uncorrected_volatile", EVIDENCE_FAULT, KIND_FAILING,
-     "uncorrectable ECC errors since the driver was loaded: #"},
-    {"ecc_uncorrected_new", EVIDENCE_FAULT, KIND_FAILING,
-     "uncorrectable ECC errors during the survey: #"},
-    {"remap_pending", EVIDENCE_FAULT, KIND_FAILING,
-     "a row remap is pending: the GPU needs a reset"},
-    {"remap_failed", EVIDENCE_FAULT, KIND_FAILING,
-     "a row remap failed: the memory cannot be repaired"},
-    {"retired_pages_pending", EVIDENCE_FAULT, KIND_FAILING,
-     "page retirement is pending: the GPU needs a reset"},
-    {"remap_banks_none", EVIDENCE_FAULT, KIND_DEGRADED, "banks of memory without spare rows: #"},
-    {"remap_banks_low", EVIDENCE_FAULT, KIND_DEGRADED,
-     "banks of memory with few spare rows left: #"},
-    {"ecc_uncorrected_dram", EVIDENCE_HINT, KIND_FAILING,
-     "uncorrectable ECC errors of memory in its life: #"},
-    {"ecc_uncorrected_sram", EVIDENCE_HINT, KIND_FAILING,
-     "uncorrectable ECC errors of caches in its life: #"},
-    {"nvlink_errors", EVIDENCE_HINT, KIND_FAILING, "errors on NVLinks: #"},
-};
-
-static void health_rule_apply(struct judge *judge, const struct health_rule *rule)
+/* A fact of `health` above 0, or true, is a finding if its row has a rule. */
+static void health_rule_apply(struct judge *judge, const struct health_row *row)
 {
-    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, rule->key);
+    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, row->key);
     char metric[64];
-    snprintf(metric, sizeof metric, "health.%s", rule->key);
+    snprintf(metric, sizeof metric, "health.%s", row->key);
     for (size_t i = 0; i < judge->fleet.count && column; i++) {
         uint32_t gpu = judge->fleet.order[i];
         double value = fleet_fact_number(&judge->fleet, column, gpu);
         if (!(value > 0))
             continue;
-        int words = (int)strcspn(rule->words, "#");
-        findings_add_rule(judge, gpu, metric, rule->evidence, rule->kind, value,
-                          rule->words[words] ? str_format("%.*s%.0f", words, rule->words, value)
-                                             : str_copy(rule->words));
+        findings_add_rule(
+            judge, gpu, metric, row->rule == RULE_FAULT ? EVIDENCE_FAULT : EVIDENCE_HINT, row->kind,
+            value,
+            row->finding ? str_copy(row->finding) : str_format("%s: %.0f", row->words, value));
     }
 }
 
@@ -63,8 +37,10 @@ static void health_rule_apply(struct judge *judge, const struct health_rule *rul
 static void check_nvlinks(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
-    const struct fact_column *down = fleet_facts(fleet, SET_HEALTH, "nvlinks_down");
-    const struct fact_column *active = fleet_facts(fleet, SET_HEALTH, "nvlinks_active");
+    const struct fact_column *down =
+        fleet_facts(fleet, SET_HEALTH, health_key(HEALTH_NVLINKS_DOWN));
+    const struct fact_column *active =
+        fleet_facts(fleet, SET_HEALTH, health_key(HEALTH_NVLINKS_ACTIVE));
     for (size_t i = 0; i < fleet->count && down; i++) {
         uint32_t gpu = fleet->order[i], group = fleet->gpus[gpu].group;
         if (group == GROUP_NONE)
@@ -109,7 +85,8 @@ static void check_fabric(struct judge *judge)
         {"failed", KIND_FAILING, "the registration with the NVLink fabric failed"},
         {"degraded", KIND_DEGRADED, "the NVLink fabric gives this GPU less bandwidth"},
     };
-    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "fabric_state");
+    const struct fact_column *column =
+        fleet_facts(&judge->fleet, SET_HEALTH, health_key(HEALTH_FABRIC_STATE));
     for (size_t i = 0; i < judge->fleet.count && column; i++) {
         uint32_t gpu = judge->fleet.order[i];
         const char *state = fleet_fact_text(&judge->fleet, column, gpu);
@@ -140,7 +117,8 @@ static size_t worst_xid(const unsigned *numbers, size_t count)
 
 static void check_xids(struct judge *judge)
 {
-    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "xid");
+    const struct fact_column *column =
+        fleet_facts(&judge->fleet, SET_HEALTH, health_key(HEALTH_XID));
     for (size_t i = 0; i < judge->fleet.count && column; i++) {
         uint32_t gpu = judge->fleet.order[i];
         unsigned numbers[XID_LIST_MAX];
@@ -165,7 +143,8 @@ static void check_xids(struct judge *judge)
 
 static void check_inforom(struct judge *judge)
 {
-    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "inforom_valid");
+    const struct fact_column *column =
+        fleet_facts(&judge->fleet, SET_HEALTH, health_key(HEALTH_INFOROM_VALID));
     for (size_t i = 0; i < judge->fleet.count && column; i++) {
         uint32_t gpu = judge->fleet.order[i];
         if (fleet_fact_number(&judge->fleet, column, gpu) == 0)
@@ -176,7 +155,8 @@ static void check_inforom(struct judge *judge)
 
 static void check_throttle(struct judge *judge)
 {
-    const struct fact_column *column = fleet_facts(&judge->fleet, SET_HEALTH, "throttle");
+    const struct fact_column *column =
+        fleet_facts(&judge->fleet, SET_HEALTH, health_key(HEALTH_THROTTLE));
     for (size_t i = 0; i < judge->fleet.count && column; i++) {
         uint32_t gpu = judge->fleet.order[i];
         const char *list = fleet_fact_text(&judge->fleet, column, gpu);
@@ -231,8 +211,9 @@ static void check_pending(struct judge *judge, const char *key, const char *pend
 
 void stage_rules(struct judge *judge)
 {
-    for (size_t i = 0; i < COUNT_OF(health_rules); i++)
-        health_rule_apply(judge, &health_rules[i]);
+    for (size_t i = 0; i < HEALTH_FACTS; i++)
+        if (health_rows[i].rule)
+            health_rule_apply(judge, &health_rows[i]);
     check_inforom(judge);
     check_nvlinks(judge);
     check_fabric(judge);

@@ -9,63 +9,25 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "catalogue/facts.h"
 #include "judge/evidence/divided.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
 #include "judge/verdict.h"
 
 static const char *const set_names[SET_COUNT] = {"hardware", "board", "config", "health"};
+static const enum inventory_facts fact_sets[SET_COUNT] = {INVENTORY_HARDWARE, INVENTORY_BOARD,
+                                                          INVENTORY_CONFIG, INVENTORY_HEALTH};
 
-/* Facts that are compared in another way than the rest of their set. */
-enum comparing { SKIP, DIFFERENT, LOWER };
-static const struct fact_manner {
-    enum fact_set set;
-    const char *key;
-    enum comparing comparing;
-    enum inventory_kind kind;
-    bool by_board; /* the board part determines it: compared among GPUs with the same one */
-} special_facts[] = {
-    /* Only versions of the board are compared: serial and part numbers may differ. */
-    {SET_BOARD, "vbios", DIFFERENT, KIND_MISCONFIGURED, true},
-    {SET_BOARD, "driver", DIFFERENT, KIND_MISCONFIGURED, false},
-    {SET_BOARD, "inforom", DIFFERENT, KIND_MISCONFIGURED, true},
-    /* Rules, and the comparison of measured with reported values, check these. */
-    {SET_CONFIG, "ecc_pending", SKIP, 0, false},
-    {SET_CONFIG, "mig_pending", SKIP, 0, false},
-    {SET_CONFIG, "memory_free_bytes", SKIP, 0, false},
-    {SET_CONFIG, "pcie_under_load", SKIP, 0, false},
-    {SET_CONFIG, "pcie_gen", LOWER, KIND_DEGRADED, false},
-    {SET_CONFIG, "pcie_width", LOWER, KIND_DEGRADED, false},
-    /* The board has this value; software cannot change it. */
-    {SET_CONFIG, "power_limit_w", DIFFERENT, KIND_MISCONFIGURED, true},
-    {SET_CONFIG, "power_limit_default_w", DIFFERENT, KIND_MISMATCHED, true},
-    {SET_CONFIG, "sm_clock_application_default_mhz", DIFFERENT, KIND_MISMATCHED, true},
-    {SET_HEALTH, "nvlinks_active", LOWER, KIND_FAILING, false},
-};
-
-static const struct fact_manner *fact_manner_of(enum fact_set set, const char *key)
-{
-    static const struct fact_manner usual[SET_COUNT] = {
-        [SET_HARDWARE] = {SET_HARDWARE, NULL, DIFFERENT, KIND_MISMATCHED, false},
-        [SET_BOARD] = {SET_BOARD, NULL, SKIP, 0, false},
-        [SET_CONFIG] = {SET_CONFIG, NULL, DIFFERENT, KIND_MISCONFIGURED, false},
-        [SET_HEALTH] = {SET_HEALTH, NULL, SKIP, 0, false},
-    };
-    for (size_t i = 0; i < COUNT_OF(special_facts); i++)
-        if (special_facts[i].set == set && strcmp(special_facts[i].key, key) == 0)
-            return &special_facts[i];
-    return &usual[set];
-}
-
-static bool fact_differs(const struct fleet *fleet, enum comparing comparing, uint32_t code,
+static bool fact_differs(const struct fleet *fleet, enum fact_compared compared, uint32_t code,
                          uint32_t usual)
 {
     double own = fleet_code_number(fleet, code), other = fleet_code_number(fleet, usual);
     if (!fleet_known(fleet, code) || code == usual)
         return false;
     if (isnan(own) || isnan(other))
-        return comparing == DIFFERENT;
-    return comparing == LOWER ? own < other : !judge_number_same(own, other);
+        return compared == COMPARED_DIFFERENT;
+    return compared == COMPARED_LOWER ? own < other : !judge_number_same(own, other);
 }
 
 /* Some GPUs store ECC data in main memory and report less memory with ECC on. Only ECC is reported
@@ -92,7 +54,8 @@ struct fact_comparison {
     const struct group *group; /* inside which the fact is compared */
     const struct fact_column *column;
     const struct usual *usual;
-    const struct fact_manner *manner;
+    enum fact_set set;
+    struct fact_manner manner;
     uint32_t *differing; /* the GPUs that differ from the majority in a way that is reported */
     size_t count;
 };
@@ -106,15 +69,15 @@ static bool fact_is_divided(const struct fact_comparison *c)
 static void fact_compare(const struct fleet *fleet, struct fact_comparison *c)
 {
     const char *key = fleet_text(fleet, c->column->head.name);
-    enum comparing comparing = c->manner->comparing;
+    enum fact_compared compared = c->manner.compared;
     c->count = 0;
-    if (comparing == SKIP || c->usual->votes == c->usual->known)
+    if (compared == COMPARED_NOT || c->usual->votes == c->usual->known)
         return;
     for (size_t i = 0; i < c->group->count; i++) {
         uint32_t gpu = c->group->members[i];
-        if (fact_differs(fleet, comparing, c->column->codes[gpu], c->usual->code) &&
+        if (fact_differs(fleet, compared, c->column->codes[gpu], c->usual->code) &&
             !fact_follows_from_ecc(fleet, c->group, key, gpu) &&
-            !(comparing == LOWER && link_has_limit(fleet, key, gpu)))
+            !(compared == COMPARED_LOWER && link_has_limit(fleet, key, gpu)))
             c->differing[c->count++] = gpu;
     }
 }
@@ -128,12 +91,12 @@ static void fact_report(struct judge *judge, const struct fact_comparison *c, ui
     const struct fact own = fleet_fact(fleet, column, column->codes[gpu]);
     const struct fact other = fleet_fact(fleet, column, c->usual->code);
     bool clear = usual_is_clear(c->usual);
-    char *name = str_format("%s.%s", set_names[c->manner->set], key);
+    char *name = str_format("%s.%s", set_names[c->set], key);
     struct finding finding = finding_new(judge, gpu, name, BASIS_FLEET,
                                          clear ? EVIDENCE_MINORITY : EVIDENCE_NO_MAJORITY);
     free(name);
     finding.unit = judge_symbol(judge, fact_text_unit(key));
-    finding.kind = c->manner->kind;
+    finding.kind = c->manner.kind;
     if (own.kind == FACT_INT || own.kind == FACT_REAL) {
         finding_compare(&finding, fleet_code_number(fleet, column->codes[gpu]),
                         fleet_code_number(fleet, c->usual->code));
@@ -145,7 +108,7 @@ static void fact_report(struct judge *judge, const struct fact_comparison *c, ui
     strbuf_puts(&text, " ");
     fact_text_put_value(&text, &own);
     strbuf_printf(&text, ", %u of %u of its %s: ", c->usual->votes, c->usual->known,
-                  c->manner->by_board && model->populations > 1 ? "board part" : "model");
+                  c->manner.by_board && model->populations > 1 ? "board part" : "model");
     fact_text_put_value(&text, &other);
     strbuf_puts(&text, clear ? "" : "; too few to tell who is right");
     findings_add(judge, finding, text.data);
@@ -162,8 +125,9 @@ static void facts_compare(struct judge *judge, const struct group *model, uint32
         for (size_t i = 0; i < fleet->facts[set].count; i++) {
             struct fact_comparison c = {.column = &fleet->facts[set].items[i],
                                         .differing = differing};
-            c.manner = fact_manner_of((enum fact_set)set, fleet_text(fleet, c.column->head.name));
-            bool by_board = c.manner->by_board;
+            c.set = (enum fact_set)set;
+            c.manner = catalogue_manner(fact_sets[set], fleet_text(fleet, c.column->head.name));
+            bool by_board = c.manner.by_board;
             const struct group *groups =
                 by_board ? &fleet->populations[model->populations_at] : model;
             for (size_t k = 0; k < (by_board ? model->populations : 1); k++) {

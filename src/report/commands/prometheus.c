@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "catalogue/facts.h"
 #include "inventory/xid.h"
 #include "report/command.h"
 #include "report/commands/validate.h"
@@ -248,35 +249,6 @@ static void prometheus_put_states(const struct exposition *to, const struct inve
     free(accusations.items);
 }
 
-/* Facts of which a value other than 0 means an error or a repair. Temperatures, power and
- * whatever else every GPU has are left to exporters that read them every few seconds. */
-static const char *const counters[] = {
-    "ecc_corrected_dram",
-    "ecc_corrected_new",
-    "ecc_corrected_sram",
-    "ecc_corrected_volatile",
-    "ecc_uncorrected_dram",
-    "ecc_uncorrected_new",
-    "ecc_uncorrected_sram",
-    "ecc_uncorrected_volatile",
-    "nvlink_errors",
-    "nvlink_errors_new",
-    "nvlinks_down",
-    "pcie_replays",
-    "pcie_replays_new",
-    "remap_banks_high",
-    "remap_banks_low",
-    "remap_banks_none",
-    "remap_banks_partial",
-    "remap_failed",
-    "remap_pending",
-    "remapped_rows_corrected",
-    "remapped_rows_uncorrected",
-    "retired_pages_corrected",
-    "retired_pages_pending",
-    "retired_pages_uncorrected",
-};
-
 /* GPUs have only the facts that differ from those of most of their model. */
 struct usual_health {
     const struct fact **facts; /* one per model; NULL: most do not have it */
@@ -359,22 +331,27 @@ static size_t health_put_xids(const struct exposition *to, const struct inventor
     return known;
 }
 
+/* Counters of the catalogue. Temperatures, power and whatever else every GPU has are left to
+ * exporters that read them every few seconds. */
 static void prometheus_put_counters(const struct exposition *to, const struct inventory *inventory,
                                     struct usual_health *usual)
 {
     static const char name[] = "gpumemtopo_health_known_gpus";
-    size_t known[COUNT_OF(counters) + 1];
+    size_t known[HEALTH_FACTS] = {0};
     exposition_gauge(to, "gpumemtopo_gpu_health", NULL,
                      "What the driver counted of a GPU; only counters that are not 0.");
-    for (size_t i = 0; i < COUNT_OF(counters); i++)
-        known[i] = health_put_counter(to, inventory, usual, counters[i]);
-    known[COUNT_OF(counters)] = health_put_xids(to, inventory, usual);
+    for (size_t i = 0; i < HEALTH_FACTS; i++)
+        if (health_rows[i].is_counter)
+            known[i] = health_put_counter(to, inventory, usual, health_rows[i].key);
+    known[HEALTH_XID] = health_put_xids(to, inventory, usual);
     exposition_gauge(to, name, NULL,
                      "GPUs of which the driver told this counter. Without a sample of "
                      "gpumemtopo_gpu_health it is 0 for them.");
-    for (size_t i = 0; i <= COUNT_OF(counters); i++) {
+    for (size_t i = 0; i < HEALTH_FACTS; i++) {
+        if (!health_rows[i].is_counter && i != HEALTH_XID)
+            continue;
         strbuf_puts(to->out, name);
-        exposition_label(to, "{fact=\"", i < COUNT_OF(counters) ? counters[i] : "xid");
+        exposition_label(to, "{fact=\"", health_rows[i].key);
         exposition_value(to, "} ", (double)known[i]);
     }
 }

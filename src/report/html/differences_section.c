@@ -5,19 +5,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "catalogue/facts.h"
 #include "markup/html_text.h"
 #include "markup/table.h"
 #include "report/html/sections.h"
-
-/* Facts that differ between healthy GPUs from one moment to the next. A GPU that is too hot, or
- * has too little free memory, is found by the judge and listed among outliers or GPUs to watch. */
-static const struct moment_fact {
-    const char *key, *unit;
-} moment_facts[] = {{"power_draw_w", "W"},
-                    {"temperature_c", "&deg;C"},
-                    {"temperature_memory_c", "&deg;C"},
-                    {"temperature_margin_c", "&deg;C"},
-                    {"memory_free_bytes", "B"}};
 
 /* The sets of facts, in the order of the rows: what matters most comes first. */
 enum difference_set { DIFFERENCE_HEALTH, DIFFERENCE_CONFIG, DIFFERENCE_HARDWARE, DIFFERENCE_SETS };
@@ -51,14 +42,6 @@ static const struct facts *difference_usual_facts(const struct html_model *model
                                       : &m->identity;
 }
 
-static bool is_of_the_moment(const char *key)
-{
-    for (size_t i = 0; i < COUNT_OF(moment_facts); i++)
-        if (strcmp(moment_facts[i].key, key) == 0)
-            return true;
-    return false;
-}
-
 static void differences_collect(const struct html_data *data, struct differences *out)
 {
     for (size_t i = 0; i < data->inventory->gpu_count; i++) {
@@ -68,7 +51,7 @@ static void differences_collect(const struct html_data *data, struct differences
             const struct facts *facts = difference_facts(gpu->gpu, (enum difference_set)set);
             for (size_t f = 0; f < facts->count; f++) {
                 const struct fact *here = &facts->items[f];
-                if (is_of_the_moment(here->key) && isfinite(fact_number(here)))
+                if (catalogue_moment_unit(here->key) && isfinite(fact_number(here)))
                     continue;
                 out->items =
                     mem_grow(out->items, &out->capacity, out->count + 1, sizeof *out->items);
@@ -236,25 +219,34 @@ static void moment_put_end(struct strbuf *out, const struct moment *moment)
     strbuf_printf(out, ":%d", (int)moment->gpu->gpu->index);
 }
 
-/* The rows of the distributions; nothing if no fact of the moment differs. */
+/* The row of a distribution; nothing if the fact does not differ. A GPU that is too hot, or has too
+ * little free memory, is found by the judge and listed among outliers or GPUs to watch. */
+static void moments_put_row(struct strbuf *out, const struct html_data *data, size_t model,
+                            const char *key, const char *unit, struct moment *moments)
+{
+    const size_t count = unit ? moments_collect(data, &data->models[model], key, moments) : 0;
+    if (!count)
+        return;
+    table_row(out);
+    table_name(out, key);
+    table_name(out, data->inventory->models[model].id);
+    strbuf_printf(out, "<td>%s<td class=n>%zu", unit, count);
+    moment_put_end(out, &moments[0]);
+    table_figure(out, (moments[(count - 1) / 2].value + moments[count / 2].value) / 2);
+    moment_put_end(out, &moments[count - 1]);
+    strbuf_puts(out, "\n");
+}
+
 static void moments_put_rows(struct strbuf *out, const struct html_data *data)
 {
     struct moment *moments = mem_array(data->inventory->gpu_count, sizeof *moments);
-    for (size_t m = 0; m < data->inventory->model_count; m++)
-        for (size_t f = 0; f < COUNT_OF(moment_facts); f++) {
-            const size_t count =
-                moments_collect(data, &data->models[m], moment_facts[f].key, moments);
-            if (!count)
-                continue;
-            table_row(out);
-            table_name(out, moment_facts[f].key);
-            table_name(out, data->inventory->models[m].id);
-            strbuf_printf(out, "<td>%s<td class=n>%zu", moment_facts[f].unit, count);
-            moment_put_end(out, &moments[0]);
-            table_figure(out, (moments[(count - 1) / 2].value + moments[count / 2].value) / 2);
-            moment_put_end(out, &moments[count - 1]);
-            strbuf_puts(out, "\n");
-        }
+    for (size_t m = 0; m < data->inventory->model_count; m++) {
+        for (size_t i = 0; i < HEALTH_FACTS; i++)
+            moments_put_row(out, data, m, health_rows[i].key, health_rows[i].moment_unit, moments);
+        for (size_t i = 0; i < setting_row_count; i++)
+            moments_put_row(out, data, m, setting_rows[i].key, setting_rows[i].moment_unit,
+                            moments);
+    }
     free(moments);
 }
 

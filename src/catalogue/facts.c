@@ -1,0 +1,302 @@
+/* The catalogue of facts: a row each. */
+#include "catalogue/facts.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { CELSIUS_MAX = 200, BANKS_MAX = 640 };
+
+#define CELSIUS -CELSIUS_MAX, CELSIUS_MAX
+#define ECC_TOTAL(error)                                                                           \
+    {                                                                                              \
+        NVML_SHAPE_ECC_TOTAL, "nvmlDeviceGetTotalEccErrors",                                       \
+        {                                                                                          \
+            error, NVML_SINCE_RESET                                                                \
+        }                                                                                          \
+    }
+#define ECC_AT(error, place)                                                                       \
+    {                                                                                              \
+        NVML_SHAPE_ECC_AT, "nvmlDeviceGetMemoryErrorCounter",                                      \
+        {                                                                                          \
+            error, NVML_EVER, place                                                                \
+        }                                                                                          \
+    }
+#define RETIRED(cause)                                                                             \
+    {                                                                                              \
+        NVML_SHAPE_RETIRED, "nvmlDeviceGetRetiredPages",                                           \
+        {                                                                                          \
+            cause                                                                                  \
+        }                                                                                          \
+    }
+#define REMAPPED(number)                                                                           \
+    {                                                                                              \
+        NVML_SHAPE_REMAPPED, "nvmlDeviceGetRemappedRows",                                          \
+        {                                                                                          \
+            number                                                                                 \
+        }                                                                                          \
+    }
+#define BANKS(number)                                                                              \
+    {                                                                                              \
+        NVML_SHAPE_BANKS, "nvmlDeviceGetRowRemapperHistogram",                                     \
+        {                                                                                          \
+            number                                                                                 \
+        }                                                                                          \
+    }
+
+const struct health_row health_rows[HEALTH_FACTS] = {
+    [HEALTH_TEMPERATURE] = {"temperature_c", "temperature",
+                            .nvml = {NVML_SHAPE_CHOSEN,
+                                     "nvmlDeviceGetTemperature",
+                                     {NVML_SENSOR_GPU}},
+                            .sim = {50, CELSIUS}, .moment_unit = "&deg;C"},
+    [HEALTH_TEMPERATURE_MEMORY] = {"temperature_memory_c", "temperature of the memory",
+                                   .nvml = {NVML_SHAPE_FIELD,
+                                            "nvmlDeviceGetFieldValues",
+                                            {NVML_FIELD_MEMORY_TEMPERATURE}},
+                                   .sim = {60, CELSIUS}, .moment_unit = "&deg;C"},
+    [HEALTH_TEMPERATURE_MARGIN] = {"temperature_margin_c",
+                                   "degrees below the temperature at which the GPU slows down",
+                                   .sim = {37, CELSIUS}, .moment_unit = "&deg;C"},
+    [HEALTH_POWER_DRAW] = {"power_draw_w", "power",
+                           .nvml = {NVML_SHAPE_NUMBER, "nvmlDeviceGetPowerUsage", .divisor = 1000},
+                           .moment_unit = "W"},
+    [HEALTH_VIOLATION_POWER] = {"violation_power_ns",
+                                "time in which the power limit lowered the clock"},
+    [HEALTH_VIOLATION_THERMAL] = {"violation_thermal_ns",
+                                  "time in which the temperature lowered the clock"},
+    [HEALTH_ECC_CORRECTED_VOLATILE] = {"ecc_corrected_volatile",
+                                       "corrected ECC errors since the driver was loaded",
+                                       .nvml = ECC_TOTAL(NVML_CORRECTED), .kind = KIND_DEGRADED,
+                                       .growth = {GROWTH_COMPARED, 1000, 1e7}, .is_counter = true},
+    [HEALTH_ECC_CORRECTED_DRAM] = {"ecc_corrected_dram", "corrected ECC errors of memory",
+                                   .nvml = ECC_AT(NVML_CORRECTED, NVML_PLACE_DRAM),
+                                   .kind = KIND_DEGRADED, .growth = {GROWTH_COMPARED, 1000, 1e7},
+                                   .is_counter = true},
+    [HEALTH_ECC_CORRECTED_SRAM] = {"ecc_corrected_sram", "corrected ECC errors of caches",
+                                   .kind = KIND_DEGRADED, .growth = {GROWTH_COMPARED, 1000, 1e7},
+                                   .is_counter = true},
+    [HEALTH_ECC_CORRECTED_NEW] = {"ecc_corrected_new", "corrected ECC errors during the survey",
+                                  .is_counter = true},
+    [HEALTH_ECC_CORRECTED_PER_S] = {"ecc_corrected_per_s",
+                                    "corrected ECC errors during the survey, per second"},
+    [HEALTH_ECC_UNCORRECTED_VOLATILE] = {"ecc_uncorrected_volatile",
+                                         "uncorrectable ECC errors since the driver was loaded",
+                                         .nvml = ECC_TOTAL(NVML_UNCORRECTED), .rule = RULE_FAULT,
+                                         .kind = KIND_FAILING, .growth = {GROWTH_BY_RULE, 1},
+                                         .is_counter = true},
+    [HEALTH_ECC_UNCORRECTED_NEW] = {"ecc_uncorrected_new",
+                                    "uncorrectable ECC errors during the survey",
+                                    .rule = RULE_FAULT, .kind = KIND_FAILING, .is_counter = true},
+    [HEALTH_ECC_UNCORRECTED_DRAM] = {"ecc_uncorrected_dram",
+                                     "uncorrectable ECC errors of memory in its life",
+                                     .nvml = ECC_AT(NVML_UNCORRECTED, NVML_PLACE_DRAM),
+                                     .rule = RULE_HINT, .kind = KIND_FAILING,
+                                     .growth = {GROWTH_EVERY, 1}, .is_counter = true},
+    [HEALTH_ECC_UNCORRECTED_SRAM] = {"ecc_uncorrected_sram",
+                                     "uncorrectable ECC errors of caches in its life",
+                                     .rule = RULE_HINT, .kind = KIND_FAILING,
+                                     .growth = {GROWTH_EVERY, 1}, .is_counter = true},
+    [HEALTH_RETIRED_PAGES_CORRECTED] = {"retired_pages_corrected",
+                                        "pages retired after corrected errors",
+                                        .nvml = RETIRED(NVML_RETIRED_CORRECTED),
+                                        .kind = KIND_DEGRADED, .growth = {GROWTH_EVERY, 1},
+                                        .is_counter = true},
+    [HEALTH_RETIRED_PAGES_UNCORRECTED] = {"retired_pages_uncorrected",
+                                          "pages retired after uncorrectable errors",
+                                          .nvml = RETIRED(NVML_RETIRED_UNCORRECTED),
+                                          .kind = KIND_DEGRADED, .growth = {GROWTH_EVERY, 1},
+                                          .is_counter = true},
+    [HEALTH_RETIRED_PAGES_PENDING] =
+        {"retired_pages_pending", "page retirement pending", .is_flag = true,
+         .nvml = {NVML_SHAPE_FLAG, "nvmlDeviceGetRetiredPagesPendingStatus"}, .rule = RULE_FAULT,
+         .kind = KIND_FAILING, .finding = "page retirement is pending: the GPU needs a reset",
+         .growth = {GROWTH_BY_RULE, 1}, .is_counter = true},
+    [HEALTH_REMAPPED_ROWS_CORRECTED] = {"remapped_rows_corrected",
+                                        "rows remapped after corrected errors", .nvml = REMAPPED(0),
+                                        .kind = KIND_DEGRADED, .growth = {GROWTH_EVERY, 1},
+                                        .is_counter = true},
+    [HEALTH_REMAPPED_ROWS_UNCORRECTED] = {"remapped_rows_uncorrected",
+                                          "rows remapped after uncorrectable errors",
+                                          .nvml = REMAPPED(1), .kind = KIND_DEGRADED,
+                                          .growth = {GROWTH_EVERY, 1}, .is_counter = true},
+    [HEALTH_REMAP_PENDING] = {"remap_pending", "row remap pending", .is_flag = true,
+                              .nvml = REMAPPED(2), .rule = RULE_FAULT, .kind = KIND_FAILING,
+                              .finding = "a row remap is pending: the GPU needs a reset",
+                              .growth = {GROWTH_BY_RULE, 1}, .is_counter = true},
+    [HEALTH_REMAP_FAILED] = {"remap_failed", "row remap failed", .is_flag = true,
+                             .nvml = REMAPPED(3), .rule = RULE_FAULT, .kind = KIND_FAILING,
+                             .finding = "a row remap failed: the memory cannot be repaired",
+                             .growth = {GROWTH_BY_RULE, 1}, .is_counter = true},
+    [HEALTH_REMAP_BANKS_MAX] = {"remap_banks_max", "banks of memory with all spare rows",
+                                .nvml = BANKS(0), .sim = {BANKS_MAX}},
+    [HEALTH_REMAP_BANKS_HIGH] = {"remap_banks_high", "banks of memory with many spare rows left",
+                                 .nvml = BANKS(1), .is_counter = true},
+    [HEALTH_REMAP_BANKS_PARTIAL] = {"remap_banks_partial",
+                                    "banks of memory with some spare rows left", .nvml = BANKS(2),
+                                    .is_counter = true},
+    [HEALTH_REMAP_BANKS_LOW] = {"remap_banks_low", "banks of memory with few spare rows left",
+                                .nvml = BANKS(3), .rule = RULE_FAULT, .kind = KIND_DEGRADED,
+                                .growth = {GROWTH_BY_RULE, 1}, .is_counter = true},
+    [HEALTH_REMAP_BANKS_NONE] = {"remap_banks_none", "banks of memory without spare rows",
+                                 .nvml = BANKS(4), .rule = RULE_FAULT, .kind = KIND_DEGRADED,
+                                 .growth = {GROWTH_BY_RULE, 1}, .is_counter = true},
+    [HEALTH_INFOROM_VALID] = {"inforom_valid", "the InfoROM is sound", .is_flag = true,
+                              .nvml = {NVML_SHAPE_VALID, "nvmlDeviceValidateInforom"},
+                              .sim = {true}},
+    [HEALTH_PCIE_REPLAYS] = {"pcie_replays", "PCIe replays",
+                             .nvml = {NVML_SHAPE_NUMBER, "nvmlDeviceGetPcieReplayCounter"},
+                             .kind = KIND_DEGRADED, .growth = {GROWTH_COMPARED, 1000, INFINITY},
+                             .is_counter = true},
+    [HEALTH_PCIE_REPLAYS_NEW] = {"pcie_replays_new", "PCIe replays during the survey",
+                                 .is_counter = true},
+    [HEALTH_PCIE_REPLAYS_PER_S] = {"pcie_replays_per_s",
+                                   "PCIe replays during the survey, per second"},
+    [HEALTH_NVLINKS_ACTIVE] = {"nvlinks_active", "active NVLinks", .kind = KIND_FAILING,
+                               .compared = COMPARED_LOWER},
+    [HEALTH_NVLINKS_DOWN] = {"nvlinks_down", "NVLinks down", .is_counter = true},
+    [HEALTH_NVLINK_ERRORS] = {"nvlink_errors", "errors on NVLinks", .rule = RULE_HINT,
+                              .kind = KIND_FAILING,
+                              .growth = {GROWTH_COMPARED, 1000, INFINITY, .degrades = true},
+                              .is_counter = true},
+    [HEALTH_NVLINK_ERRORS_NEW] = {"nvlink_errors_new", "errors on NVLinks during the survey",
+                                  .is_counter = true},
+    [HEALTH_NVLINK_ERRORS_PER_S] = {"nvlink_errors_per_s",
+                                    "errors on NVLinks during the survey, per second"},
+    [HEALTH_PROCESSES] = {"processes", "other processes that compute on the GPU"},
+    [HEALTH_THROTTLE] = {"throttle", "reasons that lowered the clock"},
+    [HEALTH_XID] = {"xid", "Xid events during the survey"},
+    [HEALTH_FABRIC_STATE] = {"fabric_state", "state of the NVLink fabric"},
+};
+
+static const char *const compute_modes[] = {"default", "exclusive_thread", "prohibited",
+                                            "exclusive_process", NULL};
+
+#define NUMBER(name)                                                                               \
+    {                                                                                              \
+        NVML_SHAPE_NUMBER, "nvmlDeviceGet" name                                                    \
+    }
+#define TEXT(name)                                                                                 \
+    {                                                                                              \
+        NVML_SHAPE_TEXT, "nvmlDeviceGet" name                                                      \
+    }
+#define MILLIWATTS(name)                                                                           \
+    {                                                                                              \
+        NVML_SHAPE_NUMBER, "nvmlDeviceGet" name, .divisor = 1000                                   \
+    }
+#define PAIR(name, number)                                                                         \
+    {                                                                                              \
+        NVML_SHAPE_PAIR, "nvmlDeviceGet" name,                                                     \
+        {                                                                                          \
+            number                                                                                 \
+        }                                                                                          \
+    }
+#define CLOCK(name, clock)                                                                         \
+    {                                                                                              \
+        NVML_SHAPE_CHOSEN, "nvmlDeviceGet" name,                                                   \
+        {                                                                                          \
+            clock                                                                                  \
+        }                                                                                          \
+    }
+
+const struct setting_row setting_rows[] = {
+    {INVENTORY_HARDWARE, "sms", "SMs"},
+    {INVENTORY_HARDWARE, "cores", .nvml = NUMBER("NumGpuCores")},
+    {INVENTORY_HARDWARE, "l2_bytes", "L2"},
+    {INVENTORY_HARDWARE, "memory_bytes", "memory"},
+    {INVENTORY_HARDWARE, "memory_bus_bits", "memory bus"},
+    {INVENTORY_HARDWARE, "sm_clock_max_mhz", "highest SM clock"},
+    {INVENTORY_HARDWARE, "pcie_gen_max", "highest PCIe generation",
+     NUMBER("MaxPcieLinkGeneration")},
+    {INVENTORY_HARDWARE, "pcie_width_max", "most PCIe lanes", NUMBER("MaxPcieLinkWidth")},
+
+    /* Only versions of the board are compared: serial and part numbers may differ. */
+    {INVENTORY_BOARD, "serial", .nvml = TEXT("Serial")},
+    {INVENTORY_BOARD, "part", .nvml = TEXT("BoardPartNumber")},
+    {INVENTORY_BOARD, "vbios", "VBIOS", TEXT("VbiosVersion"), COMPARED_DIFFERENT,
+     KIND_MISCONFIGURED, .by_board = true},
+    {INVENTORY_BOARD, "inforom", "InfoROM", TEXT("InforomImageVersion"), COMPARED_DIFFERENT,
+     KIND_MISCONFIGURED, .by_board = true},
+    {INVENTORY_BOARD, "driver", .compared = COMPARED_DIFFERENT, .kind = KIND_MISCONFIGURED},
+
+    {INVENTORY_CONFIG, "compute_mode",
+     .nvml = {NVML_SHAPE_WORD, "nvmlDeviceGetComputeMode", .words = compute_modes}},
+    {INVENTORY_CONFIG, "persistence", .nvml = {NVML_SHAPE_FLAG, "nvmlDeviceGetPersistenceMode"}},
+    {INVENTORY_CONFIG, "ecc", "ECC", PAIR("EccMode", 0)},
+    {INVENTORY_CONFIG, "ecc_pending", .nvml = PAIR("EccMode", 1), .compared = COMPARED_NOT},
+    {INVENTORY_CONFIG, "mig", "MIG", PAIR("MigMode", 0)},
+    {INVENTORY_CONFIG, "mig_pending", .nvml = PAIR("MigMode", 1), .compared = COMPARED_NOT},
+    {INVENTORY_CONFIG, "power_limit_w", NULL, MILLIWATTS("PowerManagementLimit"),
+     COMPARED_DIFFERENT, KIND_MISCONFIGURED, .by_board = true},
+    /* The board has this value; software cannot change it. */
+    {INVENTORY_CONFIG, "power_limit_default_w", NULL, MILLIWATTS("PowerManagementDefaultLimit"),
+     COMPARED_DIFFERENT, KIND_MISMATCHED, .by_board = true},
+    {INVENTORY_CONFIG, "sm_clock_limit_mhz", "SM clock limit",
+     CLOCK("MaxClockInfo", NVML_CLOCK_OF_SM)},
+    {INVENTORY_CONFIG, "memory_clock_limit_mhz",
+     .nvml = CLOCK("MaxClockInfo", NVML_CLOCK_OF_MEMORY)},
+    {INVENTORY_CONFIG, "sm_clock_application_mhz", "SM application clock",
+     CLOCK("ApplicationsClock", NVML_CLOCK_OF_SM)},
+    {INVENTORY_CONFIG, "sm_clock_application_default_mhz", "default SM application clock",
+     CLOCK("DefaultApplicationsClock", NVML_CLOCK_OF_SM), COMPARED_DIFFERENT, KIND_MISMATCHED,
+     .by_board = true},
+    {INVENTORY_CONFIG, "memory_clock_application_mhz", "memory application clock",
+     CLOCK("ApplicationsClock", NVML_CLOCK_OF_MEMORY)},
+    {INVENTORY_CONFIG, "memory_free_bytes", "free memory", .compared = COMPARED_NOT,
+     .moment_unit = "B"},
+    {INVENTORY_CONFIG, "l2_fetch_limit_bytes", "L2 fetch limit"},
+    {INVENTORY_CONFIG, "pcie_gen", "PCIe generation", .compared = COMPARED_LOWER,
+     .kind = KIND_DEGRADED},
+    {INVENTORY_CONFIG, "pcie_width", "PCIe lanes", .compared = COMPARED_LOWER,
+     .kind = KIND_DEGRADED},
+    {INVENTORY_CONFIG, "pcie_under_load", .compared = COMPARED_NOT},
+};
+const size_t setting_row_count = COUNT_OF(setting_rows);
+
+static const struct setting_row *setting_find(const char *key)
+{
+    for (size_t i = 0; i < COUNT_OF(setting_rows); i++)
+        if (strcmp(setting_rows[i].key, key) == 0)
+            return &setting_rows[i];
+    return NULL;
+}
+
+static const struct health_row *health_find(const char *key)
+{
+    for (size_t i = 0; i < HEALTH_FACTS; i++)
+        if (strcmp(health_rows[i].key, key) == 0)
+            return &health_rows[i];
+    return NULL;
+}
+
+struct fact_manner catalogue_manner(enum inventory_facts set, const char *key)
+{
+    static const struct fact_manner usual[INVENTORY_FACTS_COUNT] = {
+        [INVENTORY_HARDWARE] = {COMPARED_DIFFERENT, KIND_MISMATCHED, false},
+        [INVENTORY_BOARD] = {COMPARED_NOT, 0, false},
+        [INVENTORY_CONFIG] = {COMPARED_DIFFERENT, KIND_MISCONFIGURED, false},
+        [INVENTORY_HEALTH] = {COMPARED_NOT, 0, false},
+    };
+    const struct setting_row *setting = setting_find(key);
+    const struct health_row *health = health_find(key);
+    if (set == INVENTORY_HEALTH && health && health->compared)
+        return (struct fact_manner){health->compared, health->kind, false};
+    if (setting && setting->set == set && setting->compared)
+        return (struct fact_manner){setting->compared, setting->kind, setting->by_board};
+    return usual[set];
+}
+
+const char *catalogue_words(const char *key)
+{
+    const struct setting_row *setting = setting_find(key);
+    const struct health_row *health = setting ? NULL : health_find(key);
+    return setting ? setting->words : health && health->compared ? health->words : NULL;
+}
+
+const char *catalogue_moment_unit(const char *key)
+{
+    const struct setting_row *setting = setting_find(key);
+    const struct health_row *health = health_find(key);
+    return setting ? setting->moment_unit : health ? health->moment_unit : NULL;
+}

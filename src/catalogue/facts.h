@@ -1,0 +1,146 @@
+/* The catalogue of facts: what drivers report of a GPU, one row for each fact. Reading it from
+ * NVML, the simulator, the rules, the metrics for Prometheus and the page follow from the row. */
+#ifndef GPUMEMTOPO_CATALOGUE_FACTS_H
+#define GPUMEMTOPO_CATALOGUE_FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "catalogue/nvml.h"
+#include "inventory/inventory.h"
+#include "inventory/results.h"
+
+/* Facts of `health`. Rules are applied in this order. */
+enum health_fact {
+    HEALTH_TEMPERATURE,
+    HEALTH_TEMPERATURE_MEMORY,
+    HEALTH_TEMPERATURE_MARGIN,
+    HEALTH_VIOLATION_POWER,
+    HEALTH_VIOLATION_THERMAL,
+    HEALTH_ECC_CORRECTED_DRAM,
+    HEALTH_ECC_CORRECTED_SRAM,
+    HEALTH_ECC_CORRECTED_VOLATILE,
+    HEALTH_ECC_CORRECTED_NEW,
+    HEALTH_ECC_CORRECTED_PER_S,
+    HEALTH_PCIE_REPLAYS,
+    HEALTH_PCIE_REPLAYS_NEW,
+    HEALTH_PCIE_REPLAYS_PER_S,
+    HEALTH_ECC_UNCORRECTED_VOLATILE,
+    HEALTH_ECC_UNCORRECTED_NEW,
+    HEALTH_REMAP_PENDING,
+    HEALTH_REMAP_FAILED,
+    HEALTH_RETIRED_PAGES_PENDING,
+    HEALTH_REMAP_BANKS_NONE,
+    HEALTH_REMAP_BANKS_LOW,
+    HEALTH_REMAP_BANKS_PARTIAL,
+    HEALTH_REMAP_BANKS_HIGH,
+    HEALTH_REMAP_BANKS_MAX,
+    HEALTH_ECC_UNCORRECTED_DRAM,
+    HEALTH_ECC_UNCORRECTED_SRAM,
+    HEALTH_NVLINK_ERRORS,
+    HEALTH_NVLINK_ERRORS_NEW,
+    HEALTH_NVLINK_ERRORS_PER_S,
+    HEALTH_NVLINKS_ACTIVE,
+    HEALTH_NVLINKS_DOWN,
+    HEALTH_REMAPPED_ROWS_CORRECTED,
+    HEALTH_REMAPPED_ROWS_UNCORRECTED,
+    HEALTH_RETIRED_PAGES_CORRECTED,
+    HEALTH_RETIRED_PAGES_UNCORRECTED,
+    HEALTH_INFOROM_VALID,
+    HEALTH_PROCESSES,
+    HEALTH_NUMBERS, /* how many facts are numbers or flags; the others are texts, or follow from
+                       settings */
+    HEALTH_POWER_DRAW = HEALTH_NUMBERS,
+    HEALTH_THROTTLE,
+    HEALTH_XID,
+    HEALTH_FABRIC_STATE,
+    HEALTH_FACTS
+};
+
+/* What a value above 0, or true, means. */
+enum health_rule {
+    RULE_NONE,  /* nothing by itself */
+    RULE_FAULT, /* the GPU is an outlier */
+    RULE_HINT,  /* the GPU is watched */
+};
+
+/* What it means that a counter grew since the baseline. */
+enum growth_rule {
+    GROWTH_NONE,
+    GROWTH_COMPARED, /* healthy GPUs have some: only if it grew far more than on the others of the
+                        model */
+    GROWTH_EVERY,    /* each growth is reported */
+    GROWTH_BY_RULE,  /* `rule` reports it, whether it grew or not; so only `diff` does here */
+};
+
+/* How a fact of hardware, board or settings is compared with most GPUs of its model. */
+enum fact_compared {
+    COMPARED_AS_SET,    /* as its set says: hardware and settings must not differ, and what is of
+                           the single board, or of its health, may */
+    COMPARED_NOT,       /* a rule checks it */
+    COMPARED_DIFFERENT, /* must not differ */
+    COMPARED_LOWER,     /* must not be lower */
+};
+
+struct health_row {
+    const char *key;
+    const char *words; /* for people; a finding is `words: VALUE` */
+    bool is_flag;
+    struct nvml_question nvml;
+    struct {
+        double healthy, min, max; /* of a simulated GPU; max 0: 2^53 */
+    } sim;
+    enum health_rule rule;
+    enum inventory_kind kind;
+    const char *finding; /* the text of the finding, if it is another one; without the value */
+    struct {
+        enum growth_rule rule;
+        double least;     /* a smaller growth is not reported */
+        double very_many; /* GROWTH_COMPARED: an outlier from this growth on */
+        bool degrades;    /* the growth alone is `degraded`, whatever `kind` is */
+    } growth;
+    enum fact_compared compared; /* with most GPUs of the model, beside `rule` */
+    bool is_counter;             /* a value other than 0 tells of an error or a repair: exported */
+    const char *moment_unit; /* differs between healthy GPUs from one moment to the next: shown as a
+                                distribution, in this unit; NULL: it does not */
+};
+
+extern const struct health_row health_rows[HEALTH_FACTS];
+
+struct setting_row {
+    enum inventory_facts set;
+    const char *key;
+    const char *words; /* for people; NULL: the key without its unit */
+    struct nvml_question nvml;
+    enum fact_compared compared;
+    enum inventory_kind kind;
+    bool by_board; /* the board part determines it: compared among GPUs with the same one */
+    const char *moment_unit; /* as in struct health_row */
+};
+
+/* Facts of hardware, board and settings that have something to say beyond their key. Others need no
+ * row. */
+extern const struct setting_row setting_rows[];
+extern const size_t setting_row_count;
+
+/* How facts of this set with this key are compared. */
+struct fact_manner {
+    enum fact_compared compared; /* not COMPARED_AS_SET */
+    enum inventory_kind kind;
+    bool by_board;
+};
+struct fact_manner catalogue_manner(enum inventory_facts set, const char *key);
+
+/* The words for people of a fact that is compared; NULL: the key without its unit. */
+const char *catalogue_words(const char *key);
+
+/* The unit of a fact that varies by the moment; NULL: it does not. */
+const char *catalogue_moment_unit(const char *key);
+
+/* The key of a fact. */
+static inline const char *health_key(enum health_fact fact)
+{
+    return health_rows[fact].key;
+}
+
+#endif
