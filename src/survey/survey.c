@@ -477,7 +477,7 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
                   comm->rank, taken_s, usage.ru_maxrss / 1024, comm->bytes, comm->messages);
     }
     if (run.rank)
-        rank_settle(run.rank, &run.clock);
+        rank_wait_for_workers(run.rank, &run.clock);
     if (run.rank && !comm->rank)
         log_debug("rank %d: GPUs listed in %.3f s; results after %.3f s, report after %.3f s, "
                   "workers gone after %.3f s",

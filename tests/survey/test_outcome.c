@@ -194,7 +194,7 @@ static void run_case(const struct worker_case *c)
     start(c, &child);
     double begin_s = clock_monotonic_s();
     while (child.state == CHILD_RUNNING && clock_monotonic_s() - begin_s < 10) {
-        child_pump(&child, clock_monotonic_s(), take, &outcome, &garbage);
+        child_read(&child, clock_monotonic_s(), take, &outcome, &garbage);
         if (c->hang && clock_monotonic_s() - begin_s > limit_s)
             child_stop(&child, CHILD_TIME_LIMIT, clock_monotonic_s());
         usleep(1000);

@@ -322,7 +322,7 @@ static void the_worker_that_listed_is_dismissed(void **state)
     pass(rank, 30); /* it waits as long as it takes */
     assign(rank, 120, 0);
     double begin_s = clock_monotonic_s();
-    rank_settle(rank, &clock);
+    rank_wait_for_workers(rank, &clock);
     assert_true(clock_monotonic_s() - begin_s < 2);
     rank_destroy(rank);
     assert_int_equal(unsetenv(after_listing), 0);

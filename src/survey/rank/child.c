@@ -303,7 +303,7 @@ static enum child_state child_reap(struct child *child)
     return waitpid(child->pid, &child->wait_status, 0) == child->pid ? CHILD_REAPED : CHILD_RUNNING;
 }
 
-void child_pump(struct child *child, double now_s, child_frame_taker *take, void *user,
+void child_read(struct child *child, double now_s, child_frame_taker *take, void *user,
                 struct err *err)
 {
     if (child->state != CHILD_RUNNING)

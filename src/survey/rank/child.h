@@ -67,7 +67,7 @@ int child_record(const struct child *child, struct strbuf *out_record, struct er
 size_t child_poll(const struct child *child, struct pollfd *out_fds);
 
 /* Reads what has arrived, passes on whole frames, reaps. Garbage stops the worker and fills err. */
-void child_pump(struct child *child, double now_s, child_frame_taker *take, void *user,
+void child_read(struct child *child, double now_s, child_frame_taker *take, void *user,
                 struct err *err);
 
 /* Sends SIGKILL. A worker ignores other signals, because Slurm sends a job's signals to all its

@@ -107,7 +107,7 @@ static int job_take_frame(void *user, const struct frame *frame, struct err *err
 bool job_read(struct job *job, double limit_s, double now_s)
 {
     const struct outcome *outcome = &job->outcome;
-    child_pump(&job->child, now_s, job_take_frame, job, &job->garbage);
+    child_read(&job->child, now_s, job_take_frame, job, &job->garbage);
     if (outcome->done && job->child.pid && job->child.request_fd >= 0)
         return job_is_over(job); /* it waits for a second request, without a time limit */
     if ((outcome->done || outcome->failed) && !job->done_s)
@@ -380,7 +380,7 @@ bool jobs_done(const struct jobs *jobs)
     return jobs->next == jobs->count && !jobs->running;
 }
 
-bool jobs_settle(struct jobs *jobs, double now_s)
+bool jobs_reap_workers(struct jobs *jobs, double now_s)
 {
     bool settled = true;
     for (size_t i = 0; i < jobs->next; i++) {

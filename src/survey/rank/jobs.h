@@ -82,7 +82,7 @@ size_t jobs_poll(const struct jobs *jobs, struct pollfd *out_fds);
 void jobs_stop(struct jobs *jobs, double now_s);
 
 /* Reads from the workers whose results are reported. True when they have exited. */
-bool jobs_settle(struct jobs *jobs, double now_s);
+bool jobs_reap_workers(struct jobs *jobs, double now_s);
 
 /* True when every assigned GPU is measured or has failed, its result is spooled, and its worker has
  * exited. */

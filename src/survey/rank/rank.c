@@ -299,16 +299,16 @@ bool rank_may_leave(const struct rank *rank)
     return rank->contact == ROOT_CONTACT_QUIT || rank->contact == ROOT_CONTACT_GIVEN_UP;
 }
 
-void rank_settle(struct rank *rank, struct clock_awake *clock)
+void rank_wait_for_workers(struct rank *rank, struct clock_awake *clock)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
     child_dismiss(&rank->listing.child);
     for (;;) {
         double now_s = clock_awake_tick(clock, clock_monotonic_s());
-        bool settled = jobs_settle(&rank->jobs, now_s);
+        bool exited = jobs_reap_workers(&rank->jobs, now_s);
         if (rank->announced)
             rank_read_listing(rank, now_s);
-        if (settled && (rank->listed || !rank->announced))
+        if (exited && (rank->listed || !rank->announced))
             return;
         nanosleep(&pause, NULL);
     }

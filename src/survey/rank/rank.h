@@ -48,7 +48,7 @@ struct rank_end {
 struct rank_end rank_end(const struct rank *rank);
 
 /* Waits until workers that have answered completely have exited, for some seconds at most. */
-void rank_settle(struct rank *rank, struct clock_awake *clock);
+void rank_wait_for_workers(struct rank *rank, struct clock_awake *clock);
 
 void rank_destroy(struct rank *rank); /* accepts NULL; kills workers that still run */
 
