@@ -28,6 +28,12 @@ struct figure_work {
     double *values;             /* room for all GPUs */
 };
 
+const char *accept_board_part(const struct accept_work *work, const struct accept_gpu *gpu)
+{
+    const struct fact *part = inventory_fact_of(work->lookup, gpu->gpu, INVENTORY_BOARD, "part");
+    return part && part->kind == FACT_TEXT ? part->text : NULL;
+}
+
 static const struct inventory_value *figure_value(const struct inventory_gpu *gpu,
                                                   const char *metric)
 {

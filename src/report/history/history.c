@@ -218,21 +218,6 @@ static void history_sort_visits(struct history *history)
     history->visit_count = kept;
 }
 
-uint32_t history_next_visit(const struct history *history, uint32_t node, int64_t after)
-{
-    size_t low = 0, high = history->visit_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct history_visit *visit = &history->visits[middle];
-        if (visit->node < node || (visit->node == node && (int64_t)visit->survey <= after))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = node && low < history->visit_count && history->visits[low].node == node;
-    return found ? history->visits[low].survey : HISTORY_NEVER;
-}
-
 enum history_state history_state_at(const struct history *history, const struct history_gpu *gpu,
                                     uint32_t survey)
 {

@@ -102,11 +102,6 @@ const struct history_survey *history_twin(const struct history *history, uint64_
 void history_finish(struct history *history, const struct judge_config *config);
 void history_fini(struct history *history);
 
-/* The first survey after number `after` that saw the node; HISTORY_NEVER if there is none. -1: from
- * the first one on. To be called after history_finish, or by its parts. */
-#define HISTORY_NEVER UINT32_MAX
-uint32_t history_next_visit(const struct history *history, uint32_t node, int64_t after);
-
 /* The state of a GPU in survey number `survey`; and as one character. */
 enum history_state history_state_at(const struct history *history, const struct history_gpu *gpu,
                                     uint32_t survey);

@@ -7,6 +7,21 @@
 #include "base/mem.h"
 #include "inventory/fingerprint.h"
 
+uint32_t history_next_visit(const struct history *history, uint32_t node, int64_t after)
+{
+    size_t low = 0, high = history->visit_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct history_visit *visit = &history->visits[middle];
+        if (visit->node < node || (visit->node == node && (int64_t)visit->survey <= after))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = node && low < history->visit_count && history->visits[low].node == node;
+    return found ? history->visits[low].survey : HISTORY_NEVER;
+}
+
 enum { SWAPPED_OUT = 1, SWAPPED_IN = 2 };
 
 /* The search for events. */

@@ -24,6 +24,11 @@ struct history_event {
     uint32_t old_uuid, old_serial, old_node, old_pci;
 };
 
+/* The first survey after number `after` that saw the node; HISTORY_NEVER if there is none. -1: from
+ * the first one on. history->visits must be sorted. */
+#define HISTORY_NEVER UINT32_MAX
+uint32_t history_next_visit(const struct history *history, uint32_t node, int64_t after);
+
 /* "moved", "swapped", ... */
 const char *history_event_name(enum history_event_type type);
 
