@@ -9,22 +9,9 @@
 
 #include "base/err.h"
 #include "base/yaml.h"
+#include "catalogue/metrics.h"
 #include "inventory/gpu_result.h"
 #include "inventory/inventory.h"
-
-/* Conditions, besides the GPU's health, on which a figure can depend. */
-enum judge_condition {
-    JUDGE_SM_CLOCK,     /* clock.sm, measured */
-    JUDGE_MEMORY_CLOCK, /* clock.memory */
-    JUDGE_SMS,          /* reported hardware: sms, memory_bus_bits, l2_bytes */
-    JUDGE_MEMORY_BUS,
-    JUDGE_L2,
-    JUDGE_PCIE, /* generation and width under load */
-    JUDGE_POWER_LIMIT,
-    JUDGE_CONDITION_COUNT
-};
-
-enum judge_worse { JUDGE_LOWER, JUDGE_HIGHER, JUDGE_ANY, JUDGE_NONE };
 
 /* How one metric is judged. */
 struct judge_metric {

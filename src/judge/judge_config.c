@@ -1,6 +1,7 @@
 /* Reads the `judge` mapping of the survey configuration. */
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -29,30 +30,71 @@ static int judge_read_follows(const struct yaml_node *node, struct judge_metric 
     return yaml_read_fields(node, fields, COUNT_OF(fields), out->follows, err);
 }
 
-static int judge_read_metric(const char *name, const struct yaml_node *node,
-                             struct judge_metric *out, struct err *err)
+/* Reads what the configuration says of a metric over what *metric, of the catalogue or empty, has.
+ */
+static int judge_read_metric(const struct yaml_node *node, struct judge_metric *metric,
+                             bool is_known, struct err *err)
 {
     static const struct yaml_field fields[] = {
-        {"worse", YAML_WORD, offsetof(struct metric_fields, worse), true, .words = worse_words},
+        {"worse", YAML_WORD, offsetof(struct metric_fields, worse), .words = worse_words},
         {"floor", YAML_F64, offsetof(struct metric_fields, floor), .max = 1},
         {"accuse", YAML_F64, offsetof(struct metric_fields, accuse), .max = 1},
         {"few", YAML_F64, offsetof(struct metric_fields, few), .max = 1},
         {"peak_share", YAML_F64, offsetof(struct metric_fields, peak_share), .max = 1},
         {"follows", YAML_NODE, offsetof(struct metric_fields, follows)},
     };
-    struct metric_fields read = {0};
+    struct metric_fields read = {.worse = (int)metric->worse,
+                                 .floor = metric->floor,
+                                 .accuse = metric->accuse,
+                                 .few = metric->few,
+                                 .peak_share = metric->peak_share};
     int rc = yaml_read_fields(node, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
-    if (read.worse != JUDGE_NONE && !yaml_get(node, "floor"))
+    if (!is_known && !yaml_get(node, "worse"))
+        return yaml_error(node, err, "key \"worse\" is missing");
+    if (!is_known && read.worse != JUDGE_NONE && !yaml_get(node, "floor"))
         return yaml_error(node, err, "key \"floor\" is missing");
-    out->worse = (enum judge_worse)read.worse;
-    out->floor = read.floor;
-    out->accuse = yaml_get(node, "accuse") ? read.accuse : read.floor;
-    out->few = read.few;
-    out->peak_share = read.peak_share;
-    out->metric = str_copy(name);
-    return read.follows ? judge_read_follows(read.follows, out, err) : 0;
+    bool accuse_follows = metric->accuse == metric->floor && !yaml_get(node, "accuse");
+    metric->worse = (enum judge_worse)read.worse;
+    metric->floor = read.floor;
+    metric->accuse = accuse_follows ? read.floor : read.accuse;
+    metric->few = read.few;
+    metric->peak_share = read.peak_share;
+    return read.follows ? judge_read_follows(read.follows, metric, err) : 0;
+}
+
+/* The metrics of the catalogue, then those that only the configuration has. */
+static int judge_read_metrics(const struct yaml_node *node, struct judge_config *config,
+                              struct err *err)
+{
+    size_t given = node ? yaml_count(node) : 0;
+    config->metrics = mem_array(metric_row_count + given, sizeof *config->metrics);
+    for (size_t i = 0; i < metric_row_count; i++) {
+        const struct metric_row *row = &metric_rows[i];
+        struct judge_metric *metric = &config->metrics[config->metric_count++];
+        *metric = (struct judge_metric){.metric = str_copy(row->key),
+                                        .worse = row->worse,
+                                        .floor = row->floor,
+                                        .accuse = row->accuse > 0 ? row->accuse : row->floor,
+                                        .few = row->few,
+                                        .peak_share = row->peak_share};
+        memcpy(metric->follows, row->follows, sizeof metric->follows);
+    }
+    int rc = 0;
+    for (size_t i = 0; i < given && !rc; i++) {
+        const char *name = yaml_key(node, i);
+        size_t at = 0;
+        while (at < metric_row_count && strcmp(metric_rows[at].key, name) != 0)
+            at++;
+        bool is_known = at < metric_row_count;
+        if (!is_known) {
+            at = config->metric_count++;
+            config->metrics[at].metric = str_copy(name);
+        }
+        rc = judge_read_metric(yaml_at(node, i), &config->metrics[at], is_known, err);
+    }
+    return rc;
 }
 
 static int judge_read_node_size(const char *pattern, const struct yaml_node *node,
@@ -96,25 +138,20 @@ int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_
     static const struct yaml_field fields[] = {
         {"false_alarms", YAML_F64, offsetof(struct judge_fields, false_alarms), true, 1e-12, 1},
         {"gpus_per_node", YAML_NODE, offsetof(struct judge_fields, node_sizes)},
-        {"metrics", YAML_NODE, offsetof(struct judge_fields, metrics), true},
+        {"metrics", YAML_NODE, offsetof(struct judge_fields, metrics)},
     };
     struct judge_fields read = {0};
     int rc = yaml_read_fields(mapping, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
-    rc = yaml_expect(read.metrics, YAML_MAPPING, err);
+    rc = read.metrics ? yaml_expect(read.metrics, YAML_MAPPING, err) : 0;
     if (rc)
         return rc;
     struct judge_config config = {.false_alarms = read.false_alarms};
-    size_t count = yaml_count(read.metrics);
-    config.metrics = mem_array(count, sizeof *config.metrics);
     if (read.node_sizes)
         rc = judge_read_node_sizes(read.node_sizes, &config, err);
-    for (; config.metric_count < count && !rc; config.metric_count++) {
-        size_t i = config.metric_count;
-        rc = judge_read_metric(yaml_key(read.metrics, i), yaml_at(read.metrics, i),
-                               &config.metrics[i], err);
-    }
+    if (!rc)
+        rc = judge_read_metrics(read.metrics, &config, err);
     if (rc)
         judge_config_fini(&config);
     else

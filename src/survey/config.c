@@ -23,7 +23,7 @@ struct config_nodes {
 static int config_check_metrics(const struct yaml_node *judge, struct err *err)
 {
     const struct yaml_node *metrics = yaml_get(judge, "metrics");
-    for (size_t i = 0; i < yaml_count(metrics); i++) {
+    for (size_t i = 0; metrics && i < yaml_count(metrics); i++) {
         const char *nearest, *name = yaml_key(metrics, i);
         if (probe_reports(name, &nearest))
             continue;

@@ -16,6 +16,40 @@ static int read_text(const char *text, struct judge_config *config, struct err *
     return rc;
 }
 
+static const struct judge_metric *metric_of(const struct judge_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->metric_count; i++)
+        if (strcmp(config->metrics[i].metric, name) == 0)
+            return &config->metrics[i];
+    fail_msg("no metric %s", name);
+    return NULL;
+}
+
+/* The catalogue has the metrics; the configuration changes what it names. */
+static void changes_the_catalogue(void **state)
+{
+    (void)state;
+    struct judge_config config;
+    struct err err = {0};
+    assert_int_equal(read_text("false_alarms: 0.01\n", &config, &err), 0);
+    assert_int_equal(config.metric_count, metric_row_count);
+    const struct judge_metric *clock = metric_of(&config, "clock.sm");
+    assert_true(clock->worse == JUDGE_LOWER && clock->floor < clock->accuse);
+    judge_config_fini(&config);
+    assert_int_equal(read_text("false_alarms: 0.01\nmetrics:\n"
+                               "  main.latency: {floor: 0.5}\n"
+                               "  clock.sm: {floor: 0.02}\n",
+                               &config, &err),
+                     0);
+    assert_int_equal(config.metric_count, metric_row_count);
+    const struct judge_metric *latency = metric_of(&config, "main.latency");
+    assert_true(latency->worse == JUDGE_HIGHER && latency->floor == 0.5 && latency->accuse == 0.5);
+    assert_true(latency->follows[JUDGE_SM_CLOCK] > 0);
+    clock = metric_of(&config, "clock.sm");
+    assert_true(clock->floor == 0.02 && clock->accuse > 0.02);
+    judge_config_fini(&config);
+}
+
 static void reads(void **state)
 {
     (void)state;
@@ -29,19 +63,20 @@ static void reads(void **state)
                                "  a.clock: {worse: none}\n",
                                &config, &err),
                      0);
-    assert_int_equal(config.metric_count, 4);
-    assert_string_equal(config.metrics[0].metric, "a.size");
-    assert_int_equal(config.metrics[0].worse, JUDGE_LOWER);
-    assert_int_equal(config.metrics[1].worse, JUDGE_HIGHER);
-    assert_int_equal(config.metrics[2].worse, JUDGE_ANY);
-    assert_int_equal(config.metrics[3].worse, JUDGE_NONE);
-    assert_true(config.metrics[0].floor == 0.03 && config.metrics[0].accuse == 0.05);
-    assert_true(config.metrics[0].few == 0.2 && config.metrics[2].few == 0);
-    assert_true(config.metrics[2].accuse == 0.01); /* the floor, where nothing else is said */
-    assert_true(config.metrics[0].follows[JUDGE_SM_CLOCK] == 0);
-    assert_true(config.metrics[1].follows[JUDGE_SM_CLOCK] == 0.6);
-    assert_true(config.metrics[1].follows[JUDGE_PCIE] == 1);
-    assert_true(config.metrics[1].peak_share == 0.8);
+    assert_int_equal(config.metric_count, metric_row_count + 4);
+    const struct judge_metric *metrics = &config.metrics[metric_row_count];
+    assert_string_equal(metrics[0].metric, "a.size");
+    assert_int_equal(metrics[0].worse, JUDGE_LOWER);
+    assert_int_equal(metrics[1].worse, JUDGE_HIGHER);
+    assert_int_equal(metrics[2].worse, JUDGE_ANY);
+    assert_int_equal(metrics[3].worse, JUDGE_NONE);
+    assert_true(metrics[0].floor == 0.03 && metrics[0].accuse == 0.05);
+    assert_true(metrics[0].few == 0.2 && metrics[2].few == 0);
+    assert_true(metrics[2].accuse == 0.01); /* the floor, where nothing else is said */
+    assert_true(metrics[0].follows[JUDGE_SM_CLOCK] == 0);
+    assert_true(metrics[1].follows[JUDGE_SM_CLOCK] == 0.6);
+    assert_true(metrics[1].follows[JUDGE_PCIE] == 1);
+    assert_true(metrics[1].peak_share == 0.8);
     assert_int_equal(config.node_size_count, 0);
     judge_config_fini(&config);
     assert_int_equal(
@@ -67,7 +102,8 @@ static void refuses(void **state)
         const char *text, *message;
     } cases[] = {
         {"false_alarms: 2\nmetrics: {}\n", "j.yaml:1:15: false_alarms: 2 is outside 1e-12 to 1"},
-        {"false_alarms: 0.01\n", "j.yaml:1:1: key \"metrics\" is missing"},
+        {"metrics: {}\n", "j.yaml:1:1: key \"false_alarms\" is missing"},
+        {"false_alarms: 0.01\nmetrics: {a: {floor: 0}}\n", "j.yaml:2:14: key \"worse\" is missing"},
         {"false_alarms: 0.01\ngpus_per_node: -1\nmetrics: {}\n",
          "j.yaml:2:16: expected a whole number, found \"-1\""},
         {"false_alarms: 0.01\ngpus_per_node: {a: x}\nmetrics: {}\n",
@@ -96,6 +132,7 @@ static void refuses(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reads), cmocka_unit_test(refuses)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(changes_the_catalogue),
+                                       cmocka_unit_test(reads), cmocka_unit_test(refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

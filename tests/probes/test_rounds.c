@@ -7,11 +7,10 @@
 #include <string.h>
 
 #include "base/yaml.h"
+#include "catalogue/metrics.h"
 #include "device/sim/sim.h"
 #include "probed.h"
 #include "probes/probe.h"
-
-static const char *survey_path;
 
 static const struct probe *probe_of(const char *name)
 {
@@ -30,25 +29,21 @@ static const struct probe *probe_with(const char *metric)
     return NULL;
 }
 
-/* Every metric that the shipped configuration accuses by is one of a probe that is repeated. The
- * sustained load is not: it lasts seconds, and says itself whether its figures are steady. */
+/* Every metric of the catalogue that is judged is one of a probe that is repeated; and a probe
+ * reports each. The sustained load is not repeated: it lasts seconds, and says itself whether its
+ * figures are steady. */
 static void what_is_judged_is_repeated(void **state)
 {
     (void)state;
-    struct yaml_doc *doc;
-    struct err err = {0};
-    if (yaml_read_file(survey_path, &yaml_limits_config, &doc, &err))
-        fail_msg("%s", err.text);
-    const struct yaml_node *metrics = yaml_get(yaml_get(yaml_root(doc), "judge"), "metrics");
-    assert_true(yaml_count(metrics) > 10);
-    for (size_t i = 0; i < yaml_count(metrics); i++) {
-        const struct probe *probe = probe_with(yaml_key(metrics, i));
-        const struct yaml_node *worse = yaml_get(yaml_get(metrics, yaml_key(metrics, i)), "worse");
-        if (strcmp(yaml_text(worse), "none") != 0 &&
-            (!probe || !(probe->again || strcmp(probe->description.name, "load") == 0)))
-            fail_msg("%s is judged and not repeated", yaml_key(metrics, i));
+    assert_true(metric_row_count > 10);
+    for (size_t i = 0; i < metric_row_count; i++) {
+        const struct probe *probe = probe_with(metric_rows[i].key);
+        if (!probe)
+            fail_msg("no probe reports %s", metric_rows[i].key);
+        if (metric_rows[i].worse != JUDGE_NONE &&
+            !(probe->again || strcmp(probe->description.name, "load") == 0))
+            fail_msg("%s is judged and not repeated", metric_rows[i].key);
     }
-    yaml_destroy(doc);
 }
 
 /* The sequence of probes that a run begins. */
@@ -411,11 +406,8 @@ static void all_memory_is_taken_last(void **state)
     measures_fini(&run.measures);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc != 2)
-        return 2;
-    survey_path = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_judged_is_repeated),
         cmocka_unit_test(rounds_are_spread_over_the_run),
