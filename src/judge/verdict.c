@@ -43,7 +43,7 @@ const size_t verdict_row_count = COUNT_OF(verdict_rows);
 
 const char *verdict_name(enum verdict verdict)
 {
-    static const char *const names[] = {"ignored", "watched", "accused"};
+    static const char *const names[] = {"ignored", "watched", "flagged"};
     return names[verdict];
 }
 

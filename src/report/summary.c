@@ -214,8 +214,8 @@ static void put_watched(struct strbuf *out, const struct report_style *style,
 {
     struct strbuf line = {0};
     size_t count = inventory->watch_count;
-    report_put_count(&line, count, "GPU is worth a look, but not accused",
-                     "GPUs are worth a look, but not accused");
+    report_put_count(&line, count, "GPU is worth a look, but not flagged",
+                     "GPUs are worth a look, but not flagged");
     strbuf_puts(&line, count > WATCHED_MAX ? ": see `watch` in the inventory" : "");
     strbuf_puts(out, "\n");
     report_put_painted(out, style, REPORT_BOLD, "Watch");

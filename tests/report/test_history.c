@@ -259,7 +259,7 @@ static void two_clusters(void **state)
     refuse(first + 1, "another cluster?");
     refuse(text, "gone");
     refuse(text, "first time");
-    expect(text, "No GPU was accused or watched, and no card moved.\n");
+    expect(text, "No GPU was flagged or watched, and no card moved.\n");
     free(text);
     history_fini(&history);
 }

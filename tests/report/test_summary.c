@@ -89,7 +89,7 @@ static void summary_says_what_matters(void **state)
         "\nPlaces:\n",
         "  and 41 more\n",
         "\nUnmeasured:\n  gpu003 GPU-00000002: timed_out, no answer in 120 s during l2.size\n",
-        "\nWatch: 1 GPU is worth a look, but not accused\n  gpu",
+        "\nWatch: 1 GPU is worth a look, but not flagged\n  gpu",
     };
     struct inventory inventory;
     struct strbuf text = {0};

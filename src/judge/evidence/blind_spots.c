@@ -56,7 +56,7 @@ static void report_worse_populations(const struct judge *judge, const struct gro
                 add_remark(
                     inventory,
                     str_format("all GPUs of %s: %s is %.0f %% worse than in the largest "
-                               "population, more than boards usually differ: nobody is accused",
+                               "population, more than boards usually differ: nobody is flagged",
                                judge->fleet.populations[number].id, config->metrics[m].metric,
                                100 * loss));
         }

@@ -336,7 +336,7 @@ bool divided_report_figure(const struct judge *judge, const struct group *model,
     fact_text_put_number(&text, usual, unit);
     strbuf_printf(&text, " (%+.1f %%)", 100 * (own / usual - 1));
     divided_put_nodes(&text, fleet, worse, worse_count);
-    strbuf_puts(&text, ": the model is divided, unexplained: nobody is accused");
+    strbuf_puts(&text, ": the model is divided, unexplained: nobody is flagged");
     divided_add_entry(fleet, text.data, worse, worse_count, inventory);
     free(worse);
     free(worse_values);
@@ -363,6 +363,6 @@ void divided_report_fact(const struct judge *judge, const struct group *group, e
     fact_text_put_value(&text, &other);
     strbuf_printf(&text, "%s on %zu", alike ? "" : " or another", count);
     divided_put_nodes(&text, fleet, gpus, count);
-    strbuf_puts(&text, ": the model is divided, nobody is accused");
+    strbuf_puts(&text, ": the model is divided, nobody is flagged");
     divided_add_entry(fleet, text.data, gpus, count, inventory);
 }

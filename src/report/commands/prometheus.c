@@ -647,7 +647,7 @@ static void prometheus_put_survey(const struct exposition *to, const struct inve
          v->total_unmeasured},
         {"gpumemtopo_survey_outlier_gpus", NULL, "GPUs that differ from their peers.",
          v->total_outliers},
-        {"gpumemtopo_survey_watched_gpus", NULL, "GPUs with a deviation too small to accuse them.",
+        {"gpumemtopo_survey_watched_gpus", NULL, "GPUs with a deviation too small to flag them.",
          (double)v->watch_count},
         {"gpumemtopo_survey_lost_ranks", NULL, "Ranks that were lost.", v->total_lost_ranks},
         {"gpumemtopo_survey_duration_seconds", "seconds", "Wall time of the survey.", v->wall_s},

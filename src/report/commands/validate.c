@@ -383,7 +383,7 @@ static int check_accused(const struct checker *c, struct err *err)
         bool odd = c->accused[i] ? !may_be_accused(&v->gpus[i]) : v->gpus[i].status == GPU_OUTLIER;
         accused += c->accused[i];
         if (odd)
-            return err_set(err, -EINVAL, "%.80s has status %s, but is%s among the accused",
+            return err_set(err, -EINVAL, "%.80s has status %s, but is%s among those flagged",
                            v->gpus[i].uuid ? v->gpus[i].uuid : "a GPU without uuid",
                            gpu_status_name(v->gpus[i].status), c->accused[i] ? "" : " not");
     }

@@ -126,7 +126,7 @@ static void text_put_offenders(struct strbuf *out, const struct history *history
 {
     if (!history->offender_count)
         return;
-    strbuf_puts(out, "\nAccused, not measured, missing or watched, most often first:\n");
+    strbuf_puts(out, "\nFlagged, not measured, missing or watched, most often first:\n");
     for (size_t i = 0; i < history->offender_count && i < ENTRIES_MAX; i++)
         text_put_offender(out, history, &history->gpus[i]);
     text_put_more(out, history->offender_count, ENTRIES_MAX);
@@ -248,7 +248,7 @@ void history_put_text(const struct history *history, struct strbuf *out_text)
     if (history->survey_count < 2)
         strbuf_puts(out_text, "\nOne survey has no history: nothing can be compared yet.\n");
     else if (!history->offender_count && !history->trend_count && !history->event_count)
-        strbuf_puts(out_text, "\nNo GPU was accused or watched, and no card moved.\n");
+        strbuf_puts(out_text, "\nNo GPU was flagged or watched, and no card moved.\n");
 }
 
 enum { CHANGES_STATES_MAX = 80, CHANGES_NAME_CHARS = 60 };

@@ -193,8 +193,8 @@ void html_watch(struct strbuf *out, const struct html_data *data)
     const struct inventory *v = data->inventory;
     if (!v->watch_count)
         return;
-    strbuf_puts(out, "<section id=watch><h2>To watch</h2>\n<p>Deviations too small to accuse "
-                     "anyone; they change neither status nor exit code.</p>\n");
+    strbuf_puts(out, "<section id=watch><h2>To watch</h2>\n<p>Deviations too small to flag "
+                     "a GPU; they change neither status nor exit code.</p>\n");
     table_begin(out, "sort filter", "node|slot|uuid|metric|#value|#expected|#deviation|cause");
     for (size_t i = 0; i < v->watch_count; i++)
         outlier_put_row(out, &v->watch[i], false);
