@@ -100,23 +100,24 @@ void probe_end_link(struct probe_context *context)
     device_end_link(context->device);
 }
 
-static int link_remark(const struct device_link *link, struct measure *measure)
+static void link_remark(const struct device_link *link, struct measure *measure)
 {
-    if (!link->near && facts_set_text(&measure->notes, "cpus", "not near the GPU"))
-        return -ENOMEM;
+    if (!link->near)
+        facts_set_text(&measure->notes, "cpus", "not near the GPU");
     if (link->alone)
-        return 0;
+        return;
     measure->confidence = fmin(measure->confidence, SHARED_CONFIDENCE);
-    return measure_set_status(measure, MEASURE_NOISY,
-                              "another GPU of the node may have used its link at the same time");
+    measure_set_status(measure, MEASURE_NOISY,
+                       "another GPU of the node may have used its link at the same time");
 }
 
-int probe_remark_link(struct probe_context *context, const char *metric)
+void probe_remark_link(struct probe_context *context, const char *metric)
 {
     for (size_t i = 0; i < context->measures->count; i++) {
         struct measure *measure = &context->measures->items[i];
-        if (str_equal(measure->metric, metric) && measure_status_valued(measure->status))
-            return link_remark(&context->link, measure);
+        if (str_equal(measure->metric, metric) && measure_status_valued(measure->status)) {
+            link_remark(&context->link, measure);
+            return;
+        }
     }
-    return 0;
 }

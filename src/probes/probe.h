@@ -66,9 +66,8 @@ uint64_t probe_fresh_apart(const struct probe_context *context, uint64_t bytes);
 void probe_begin_link(struct probe_context *context);
 void probe_end_link(struct probe_context *context);
 
-/* Marks the metric, if it exists, as noisy or adds a note, depending on context->link. 0 or
- * -ENOMEM. */
-int probe_remark_link(struct probe_context *context, const char *metric);
+/* Marks the metric, if it exists, as noisy or adds a note, depending on context->link. */
+void probe_remark_link(struct probe_context *context, const char *metric);
 
 enum { PROBE_LIST_MAX = 24 };
 

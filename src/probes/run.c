@@ -64,8 +64,6 @@ static struct round_values *values_of(struct rounds *rounds, const struct probe 
             return &rounds->items[i];
     struct round_values *grown =
         mem_grow(rounds->items, &rounds->capacity, rounds->count + 1, sizeof *grown);
-    if (!grown)
-        return NULL;
     rounds->items = grown;
     struct round_values *values = &grown[rounds->count++];
     *values =
@@ -74,25 +72,24 @@ static struct round_values *values_of(struct rounds *rounds, const struct probe 
 }
 
 /* m: the result of this round, NULL for none. A repetition may leave out what is not judged. */
-static int rounds_keep(struct rounds *rounds, const struct probe *probe, const char *metric,
-                       const struct measure *m, const char *reason)
+static void rounds_keep(struct rounds *rounds, const struct probe *probe, const char *metric,
+                        const struct measure *m, const char *reason)
 {
     bool judged = strcmp(metric, probe->description.name) == 0;
     if ((!m && !judged) || is_name(m))
-        return 0;
+        return;
     struct round_values *values = values_of(rounds, probe, metric);
-    if (!values)
-        return -ENOMEM;
     if (rounds_is_number(m) && values->count < ROUNDS - 1) {
         values->values[values->count++] = m->value;
         values->confirm = strcmp(m->method, repeats_confirming) == 0;
         values->n += m->n;
-        return 0;
+        return;
     }
     values->without++;
-    if (!values->reason)
-        return str_copy_to(&values->reason, m && m->reason ? m->reason : reason);
-    return 0;
+    if (!values->reason) {
+        str_copy_to(&values->reason, m && m->reason ? m->reason : reason);
+        return;
+    }
 }
 
 /* Runs a probe again. Its results, and missing ones, are kept for the merge. -EIO: the device is
@@ -107,19 +104,18 @@ static int rounds_repeat(struct rounds *rounds, struct probe_context *context,
     int rc = probe_run(probe, context, &failure);
     context->measures = first;
     context->repeating = false;
-    int kept = 0;
-    for (size_t i = 0; i < PROBE_LIST_MAX && probe->metrics[i] && !kept; i++)
+    for (size_t i = 0; i < PROBE_LIST_MAX && probe->metrics[i]; i++)
         if (rounds_is_number(measures_get(first, probe->metrics[i])))
-            kept = rounds_keep(rounds, probe, probe->metrics[i],
-                               measures_get(&own, probe->metrics[i]), failure.text);
+            rounds_keep(rounds, probe, probe->metrics[i], measures_get(&own, probe->metrics[i]),
+                        failure.text);
     measures_fini(&own);
-    if (kept || rc == -ENOMEM)
+    if (rc == -ENOMEM)
         return err_no_memory(err);
     return rc == -EIO ? err_set(err, rc, "%s again: %s", probe->description.name, failure.text) : 0;
 }
 
-static int mark_noisy(struct measure *m, const struct round_values *v, const double *all,
-                      size_t count)
+static void mark_noisy(struct measure *m, const struct round_values *v, const double *all,
+                       size_t count)
 {
     char reason[REASON_MAX];
     if (v->without)
@@ -129,10 +125,11 @@ static int mark_noisy(struct measure *m, const struct round_values *v, const dou
         snprintf(reason, sizeof reason, "over the run it took values from %.6g to %.6g",
                  cpd_quantile(all, count, 0), cpd_quantile(all, count, 1));
     m->confidence = 0.5;
-    return m->status == MEASURE_OK ? measure_set_status(m, MEASURE_NOISY, reason) : 0;
+    if (m->status == MEASURE_OK)
+        measure_set_status(m, MEASURE_NOISY, reason);
 }
 
-static int merge_one(struct measure *m, const struct round_values *v)
+static void merge_one(struct measure *m, const struct round_values *v)
 {
     double all[ROUNDS] = {m->value};
     size_t count = 1;
@@ -144,27 +141,22 @@ static int merge_one(struct measure *m, const struct round_values *v)
     m->spread = fmax(m->spread, range);
     m->n += v->n;
     m->confidence = fmin(m->confidence, repeats_confidence(m->value, m->spread));
-    int rc = 0;
     if (v->without || range > v->within * fabs(m->value))
-        rc = mark_noisy(m, v, all, count);
+        mark_noisy(m, v, all, count);
     measure_round(m);
-    return rc;
 }
 
 /* Merges into the measures of the first round: the median or the highest (not of rounds that only
  * confirm), a spread that covers all rounds, and the sum of their samples; noisy if they disagree.
- * 0 or -ENOMEM. */
-static int rounds_merge(const struct rounds *rounds, struct measures *measures)
+ */
+static void rounds_merge(const struct rounds *rounds, struct measures *measures)
 {
     for (size_t i = 0; i < measures->count; i++)
         for (size_t k = 0; k < rounds->count; k++) {
             if (strcmp(measures->items[i].metric, rounds->items[k].metric) != 0)
                 continue;
-            int rc = merge_one(&measures->items[i], &rounds->items[k]);
-            if (rc)
-                return rc;
+            merge_one(&measures->items[i], &rounds->items[k]);
         }
-    return 0;
 }
 
 static void rounds_fini(struct rounds *rounds)
@@ -176,15 +168,13 @@ static void rounds_fini(struct rounds *rounds)
 }
 
 /* Metrics that a failed probe did not report are added as failed, never left out. */
-static int mark_failed(const struct probe *probe, struct measures *measures, const char *reason)
+static void mark_failed(const struct probe *probe, struct measures *measures, const char *reason)
 {
     for (size_t i = 0; i < PROBE_LIST_MAX && probe->metrics[i]; i++) {
         if (probe_entry_is_group(probe->metrics[i]) || measures_get(measures, probe->metrics[i]))
             continue;
-        if (!measures_add_missing(measures, probe->metrics[i], MEASURE_FAILED, reason))
-            return -ENOMEM;
+        measures_add_missing(measures, probe->metrics[i], MEASURE_FAILED, reason);
     }
-    return 0;
 }
 
 static int run_probe(struct probe_context *context, const struct probe *probe,
@@ -199,8 +189,8 @@ static int run_probe(struct probe_context *context, const struct probe *probe,
     int rc = probe_run(probe, context, &own);
     for (size_t i = 0; i < context->measures->count; i++)
         measure_round(&context->measures->items[i]);
-    if (rc && mark_failed(probe, context->measures, own.text))
-        return err_no_memory(err);
+    if (rc)
+        mark_failed(probe, context->measures, own.text);
     double elapsed_s = clock_monotonic_s() - start_s;
     if (observer && observer->end &&
         observer->end(observer->user, name, context->measures, elapsed_s))
@@ -237,23 +227,22 @@ static bool depends_on(const struct probe *probe, const struct probe *needed)
 
 /* The dependencies of a probe stand before it in the selection, so this goes from the end to the
  * beginning. From a record, only the probes that it was made with are taken. */
-static int run_make_plan(struct device *device, const struct probe_selection *selection,
-                         struct plan *plan, struct err *err)
+static void run_make_plan(struct device *device, const struct probe_selection *selection,
+                          struct plan *plan)
 {
     size_t count = selection->count;
     bool *early = mem_array(count, sizeof *early);
     plan->judged = mem_array(count, sizeof *plan->judged);
     plan->others = mem_array(count, sizeof *plan->others);
     plan->last = mem_array(count, sizeof *plan->last);
-    int rc = early && plan->judged && plan->others && plan->last ? 0 : err_no_memory(err);
-    for (size_t i = count; i-- > 0 && !rc;) {
+    for (size_t i = count; i-- > 0;) {
         const struct probe *probe = probe_table[selection->indices[i]];
         early[i] = probe->again;
         for (size_t k = i + 1; k < count; k++)
             early[i] =
                 early[i] || (early[k] && depends_on(probe_table[selection->indices[k]], probe));
     }
-    for (size_t i = 0; i < count && !rc; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct probe *probe = probe_table[selection->indices[i]];
         if (!device_knows(device, probe->description.name))
             continue;
@@ -265,7 +254,6 @@ static int run_make_plan(struct device *device, const struct probe_selection *se
             plan->others[plan->other_count++] = probe;
     }
     free(early);
-    return rc;
 }
 
 static int run_round(struct probe_context *context, const struct plan *plan, int round,
@@ -309,8 +297,8 @@ static int compare_places(const void *a, const void *b)
 
 /* A replay runs the probes of its record. A probe that was requested by name but is not in the
  * record is reported. */
-static int run_report_absent(struct device *device, const struct probe_selection *selection,
-                             struct measures *measures)
+static void run_report_absent(struct device *device, const struct probe_selection *selection,
+                              struct measures *measures)
 {
     for (size_t i = 0; i < selection->count; i++) {
         const struct probe *probe = probe_table[selection->indices[i]];
@@ -318,12 +306,10 @@ static int run_report_absent(struct device *device, const struct probe_selection
             device_knows(device, probe->description.name))
             continue;
         for (size_t k = 0; k < PROBE_LIST_MAX && probe->metrics[k]; k++)
-            if (!probe_entry_is_group(probe->metrics[k]) &&
-                !measures_add_missing(measures, probe->metrics[k], MEASURE_FAILED,
-                                      "the record was made without this probe"))
-                return -ENOMEM;
+            if (!probe_entry_is_group(probe->metrics[k]))
+                measures_add_missing(measures, probe->metrics[k], MEASURE_FAILED,
+                                     "the record was made without this probe");
     }
-    return 0;
 }
 
 int probes_run(struct device *device, const struct probe_selection *selection,
@@ -347,16 +333,16 @@ int probes_run(struct device *device, const struct probe_selection *selection,
     rc = timer_calibrate(&context, err);
     if (rc)
         goto out;
-    rc = run_make_plan(device, selection, &plan, err);
+    run_make_plan(device, selection, &plan);
     for (int round = 0; round < ROUNDS && !rc; round++)
         rc = run_round(&context, &plan, round, observer, &rounds, err);
     for (size_t i = 0; i < plan.last_count && !rc; i++)
         rc = run_probe(&context, plan.last[i], observer, err);
     if (rc)
         goto out;
-    if (rounds_merge(&rounds, measures) || sums_check(measures) ||
-        run_report_absent(device, selection, measures))
-        rc = err_no_memory(err);
+    rounds_merge(&rounds, measures);
+    sums_check(measures);
+    run_report_absent(device, selection, measures);
 out:
     if (measures->count)
         qsort(measures->items, measures->count, sizeof *measures->items, compare_places);

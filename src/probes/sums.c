@@ -47,61 +47,55 @@ static double hit_at_home(struct measures *measures)
 }
 
 /* The difference shows how far off either figure may be. */
-static int sums_note_doubt(struct measure *m, double difference, const char *reason)
+static void sums_note_doubt(struct measure *m, double difference, const char *reason)
 {
     m->confidence = fmin(m->confidence, repeats_confidence(m->value, difference));
     measure_round(m);
-    return m->status == MEASURE_OK ? measure_set_status(m, MEASURE_NOISY, reason) : 0;
+    if (m->status == MEASURE_OK)
+        measure_set_status(m, MEASURE_NOISY, reason);
 }
 
-static int check_miss(struct measures *measures)
+static void check_miss(struct measures *measures)
 {
     struct measure *main = sums_number_of(measures, "main.latency");
     struct measure *penalty = sums_number_of(measures, "l2.miss_penalty");
     double hit = hit_at_home(measures);
     char reason[REASON_MAX];
     if (!main || !penalty || isnan(hit))
-        return 0;
+        return;
     double sum = hit + penalty->value, difference = fabs(sum - main->value);
     double error = quadrature(main->spread, penalty->spread);
     if (difference <= fmax(AGREEMENT * penalty->value, error))
-        return 0;
+        return;
     snprintf(reason, sizeof reason,
              "main.latency is %.1f cycles, a hit of L2 and l2.miss_penalty together are %.1f",
              main->value, sum);
-    int rc = sums_note_doubt(penalty, difference, reason);
+    sums_note_doubt(penalty, difference, reason);
     /* main.latency is the larger figure: the difference must be too large for it as well. */
-    if (rc || difference <= fmax(AGREEMENT * main->value, error))
-        return rc;
-    return sums_note_doubt(main, difference, reason);
+    if (difference > fmax(AGREEMENT * main->value, error))
+        sums_note_doubt(main, difference, reason);
 }
 
 /* A line is found by what stays resident, as the size is, so it cannot be more certain than the
  * size. */
-static int check_line(struct measures *measures, const char *memory)
+static void check_line(struct measures *measures, const char *memory)
 {
     char name[CACHE_METRIC_MAX], reason[REASON_MAX];
     const struct measure *size = measure_of(measures, cache_metric(name, memory, "size"));
     struct measure *line = sums_number_of(measures, cache_metric(name, memory, "line"));
     bool doubtful = size && (size->status == MEASURE_NOISY || size->status == MEASURE_FAILED);
     if (!line || !doubtful)
-        return 0;
+        return;
     snprintf(reason, sizeof reason, "it rests on what stays resident, as %s.size does, which is %s",
              memory, size->status == MEASURE_NOISY ? "noisy" : "failed");
-    return sums_note_doubt(line, line->value, reason);
+    sums_note_doubt(line, line->value, reason);
 }
 
-int sums_check(struct measures *measures)
+void sums_check(struct measures *measures)
 {
     static const char *const memories[] = {"l1_data",     "texture",      "read_only",
                                            "constant_l1", "constant_l15", "l2"};
-    int rc = check_miss(measures);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < COUNT_OF(memories); i++) {
-        rc = check_line(measures, memories[i]);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    check_miss(measures);
+    for (size_t i = 0; i < COUNT_OF(memories); i++)
+        check_line(measures, memories[i]);
 }

@@ -5,7 +5,7 @@
 #include "inventory/measure.h"
 
 /* Called after all measurements: figures that do not add up become noisy, with both figures in the
- * reason. What was not measured is not checked. 0 or -ENOMEM. */
-int sums_check(struct measures *measures);
+ * reason. What was not measured is not checked. */
+void sums_check(struct measures *measures);
 
 #endif

@@ -124,8 +124,6 @@ static bool matches(const char *name, const char *word, size_t length)
 static int unknown(const char *word, struct err *err)
 {
     const char **names = mem_array(probe_count(), sizeof *names);
-    if (!names)
-        return err_no_memory(err);
     for (size_t i = 0; i < probe_count(); i++)
         names[i] = probe_table[i]->description.name;
     const char *near = str_nearest(word, names, probe_count());
@@ -149,7 +147,7 @@ static int mark_list(const char *list, bool *wanted, struct err *err)
         }
         if (!any) {
             char *copy = str_copy_n(word, length);
-            int rc = copy ? unknown(copy, err) : err_no_memory(err);
+            int rc = unknown(copy, err);
             free(copy);
             return rc;
         }
@@ -176,13 +174,7 @@ int probes_select(enum probe_profile profile, const char *list, struct probe_sel
     struct probe_selection selection = {.indices = mem_array(probe_count(), sizeof(size_t))};
     bool *wanted = mem_array(probe_count(), sizeof *wanted);
     bool *placed = mem_array(probe_count(), sizeof *placed);
-    int rc = 0;
-    if (!selection.indices || !wanted || !placed) {
-        rc = err_no_memory(err);
-        goto out;
-    }
-    if (list)
-        rc = mark_list(list, wanted, err);
+    int rc = list ? mark_list(list, wanted, err) : 0;
     for (size_t i = 0; i < probe_count() && !list; i++)
         wanted[i] = probe_table[i]->description.profile <= profile;
     for (size_t i = 0; i < probe_count() && !rc; i++)
@@ -190,7 +182,6 @@ int probes_select(enum probe_profile profile, const char *list, struct probe_sel
             selection.named[i] = list != NULL;
             visit(i, placed, &selection);
         }
-out:
     free(wanted);
     free(placed);
     if (rc)

@@ -27,17 +27,16 @@ const char *cache_metric(char buffer[CACHE_METRIC_MAX], const char *memory, cons
     return buffer;
 }
 
-int cache_report_missing(struct probe_context *context, const char *memory, const char *attribute,
-                         enum measure_status status, const char *reason, struct err *err)
+void cache_report_missing(struct probe_context *context, const char *memory, const char *attribute,
+                          enum measure_status status, const char *reason)
 {
     char name[CACHE_METRIC_MAX];
     cache_metric(name, memory, attribute);
-    return measures_add_missing(context->measures, name, status, reason) ? 0 : err_no_memory(err);
+    measures_add_missing(context->measures, name, status, reason);
 }
 
-int cache_report_unsupported(struct probe_context *context, const char *memory,
-                             const char *const *attributes, const struct study *study,
-                             struct err *err)
+void cache_report_unsupported(struct probe_context *context, const char *memory,
+                              const char *const *attributes, const struct study *study)
 {
     char reason[CACHE_REASON_MAX];
     if (study->hit_cycles > 0)
@@ -46,26 +45,18 @@ int cache_report_unsupported(struct probe_context *context, const char *memory,
                  study->hit_cycles);
     else
         snprintf(reason, sizeof reason, "this GPU has no such path");
-    for (; *attributes; attributes++) {
-        int rc =
-            cache_report_missing(context, memory, *attributes, MEASURE_UNSUPPORTED, reason, err);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    for (; *attributes; attributes++)
+        cache_report_missing(context, memory, *attributes, MEASURE_UNSUPPORTED, reason);
 }
 
-static int report_fetch(struct probe_context *context, const char *memory,
-                        const struct study *study, struct err *err)
+static void report_fetch(struct probe_context *context, const char *memory,
+                         const struct study *study)
 {
     char name[CACHE_METRIC_MAX];
     struct measure *fetch =
         measures_add(context->measures, cache_metric(name, memory, "fetch"),
                      (double)study->fetch_bytes, "B", "cold chase, distance between misses");
-    if (!fetch)
-        return err_no_memory(err);
     fetch->confidence = study->fetch_contrast;
-    return 0;
 }
 
 static int cache_confirm_line(struct probe_context *context, const struct study *study,
@@ -77,8 +68,9 @@ static int cache_confirm_line(struct probe_context *context, const struct study 
     int rc = line_confirm(context, study, &bytes, &n, err);
     if (rc)
         return rc;
-    return repeats_confirm(context, cache_metric(name, study_name(study->id), "line"),
-                           (double)bytes, "B", n, err);
+    repeats_confirm(context, cache_metric(name, study_name(study->id), "line"), (double)bytes, "B",
+                    n);
+    return 0;
 }
 
 /* Strides beyond the line show how many lines there are, unless the cache before this one holds
@@ -104,33 +96,34 @@ static int cache_report_line(struct probe_context *context, enum study_id id, st
     int rc = study_reach(context, id, STUDY_RESIDENT, err);
     if (rc)
         return rc;
-    if (!study->supported)
-        return cache_report_unsupported(context, memory, attributes, study, err);
+    if (!study->supported) {
+        cache_report_unsupported(context, memory, attributes, study);
+        return 0;
+    }
     if (context->repeating && study->line_bytes)
         return cache_confirm_line(context, study, err);
-    rc = report_fetch(context, memory, study, err);
-    if (rc)
-        return rc;
-    if (!study->line_bytes)
-        return cache_report_missing(context, memory, "line", MEASURE_FAILED,
-                                    study->unbounded ? "the cache could not be overfilled"
-                                                     : "no stride surely skips a line",
-                                    err);
+    report_fetch(context, memory, study);
+    if (!study->line_bytes) {
+        cache_report_missing(context, memory, "line", MEASURE_FAILED,
+                             study->unbounded ? "the cache could not be overfilled"
+                                              : "no stride surely skips a line");
+        return 0;
+    }
     char name[CACHE_METRIC_MAX];
     struct measure *line =
         measures_add(context->measures, cache_metric(name, memory, "line"),
                      (double)study->line_bytes, "B", "span of what stays resident, by stride");
-    if (!line)
-        return err_no_memory(err);
     line->confidence = study->line_confidence;
     line->n = study->line_n;
     const char *doubt =
         line->confidence < LINE_SURE ? "two lines explain what stays resident nearly as well"
         : cache_hidden_by_l1(context, study) ? "constant L1 holds as many lines: it may be longer"
                                              : NULL;
-    if (doubt)
+    if (doubt) {
         line->confidence = fmin(line->confidence, 0.5);
-    return doubt && measure_set_status(line, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
+        measure_set_status(line, MEASURE_NOISY, doubt);
+    }
+    return 0;
 }
 
 /* Constant L1.5 is timed past L1: with an array several times larger than L1, and not larger than
@@ -155,19 +148,15 @@ static int latency_array(struct probe_context *context, const struct study *stud
 
 /* The additional cost of a miss. Both latencies are from single loads, so that the timer overhead
  * cancels. */
-static int cache_report_penalty(struct probe_context *context, const struct study *study,
-                                struct err *err)
+static void cache_report_penalty(struct probe_context *context, const struct study *study)
 {
     char name[CACHE_METRIC_MAX];
     struct measure *m =
         measures_add(context->measures, cache_metric(name, study_name(study->id), "miss_penalty"),
                      study->miss_cycles - study->hit_cycles, "cycles", "single loads");
-    if (!m)
-        return err_no_memory(err);
     m->spread = study->penalty_error;
     m->n = study->level_n;
     m->confidence = repeats_confidence(m->value, m->spread);
-    return 0;
 }
 
 /* Adds .latency and .miss_penalty. */
@@ -179,8 +168,10 @@ static int cache_report_latency(struct probe_context *context, enum study_id id,
     int rc = study_reach(context, id, STUDY_FETCH, err);
     if (rc)
         return rc;
-    if (!study->supported)
-        return cache_report_unsupported(context, memory, attributes, study, err);
+    if (!study->supported) {
+        cache_report_unsupported(context, memory, attributes, study);
+        return 0;
+    }
     struct device_array array;
     rc = latency_array(context, study, &array, err);
     if (rc)
@@ -189,7 +180,8 @@ static int cache_report_latency(struct probe_context *context, enum study_id id,
     rc = latency_report(context, cache_metric(name, memory, "latency"), &array, study, err);
     if (rc)
         return rc;
-    return cache_report_penalty(context, study, err);
+    cache_report_penalty(context, study);
+    return 0;
 }
 
 /* Size and reach of an SM's cache. */
@@ -364,57 +356,48 @@ static int cache_size_measure(struct probe_context *context, struct study *study
 }
 
 /* Adds the documented size of L1 to the measured one. */
-static int add_documented(struct probe_context *context, struct measure *size, struct err *err)
+static void add_documented(struct probe_context *context, struct measure *size)
 {
     const struct device_limits *limits = device_limits(context->device);
-    if (limits->l1_nominal_bytes &&
-        facts_set_int(&size->notes, "nominal", (int64_t)limits->l1_nominal_bytes))
-        return err_no_memory(err);
-    if (limits->l1_carveout_bytes &&
-        facts_set_int(&size->notes, "carveout", (int64_t)limits->l1_carveout_bytes))
-        return err_no_memory(err);
-    return 0;
+    if (limits->l1_nominal_bytes)
+        facts_set_int(&size->notes, "nominal", (int64_t)limits->l1_nominal_bytes);
+    if (limits->l1_carveout_bytes)
+        facts_set_int(&size->notes, "carveout", (int64_t)limits->l1_carveout_bytes);
 }
 
 /* If both methods agree, the sweep is reported, since it resolves single lines. If not, the
  * resident share is the capacity (it does not depend on the replacement policy), the sweep is the
  * reach, and the status says so. */
-static int cache_size_add(struct probe_context *context, const char *memory,
-                          const struct size_found *found, struct err *err)
+static void cache_size_add(struct probe_context *context, const char *memory,
+                           const struct size_found *found)
 {
     char name[CACHE_METRIC_MAX], reason[CACHE_SIZE_REASON_MAX];
     double value = found->agree ? found->by_sweep : found->by_residency;
     struct measure *size = measures_add(context->measures, cache_metric(name, memory, "size"),
                                         value, "B", "chase+cpd, resident share");
-    if (!size)
-        return err_no_memory(err);
     size->n = SIZE_REPEATS;
     size->spread = found->agree ? found->spread : found->residency_error;
     size->confidence = found->agree ? found->confidence : 0.5;
     snprintf(reason, sizeof reason,
              "a sequential chase misses from %.0f B on, %.0f B stay resident", found->by_sweep,
              found->by_residency);
-    if (!found->agree && measure_set_status(size, MEASURE_NOISY, reason))
-        return err_no_memory(err);
-    if (facts_set_int(&size->notes, "by_sweep", llround(found->by_sweep)) ||
-        facts_set_int(&size->notes, "by_residency", llround(found->by_residency)))
-        return err_no_memory(err);
-    if (found->at_once && facts_set_int(&size->notes, "at_once", found->at_once))
-        return err_no_memory(err);
-    if (found->l1 && add_documented(context, size, err))
-        return err->code;
+    if (!found->agree)
+        measure_set_status(size, MEASURE_NOISY, reason);
+    facts_set_int(&size->notes, "by_sweep", llround(found->by_sweep));
+    facts_set_int(&size->notes, "by_residency", llround(found->by_residency));
+    if (found->at_once)
+        facts_set_int(&size->notes, "at_once", found->at_once);
+    if (found->l1)
+        add_documented(context, size);
     struct measure *reach = measures_add(context->measures, cache_metric(name, memory, "reach"),
                                          found->by_sweep, "B", "chase+cpd");
-    if (!reach)
-        return err_no_memory(err);
     reach->n = SIZE_REPEATS;
     reach->spread = found->spread;
     reach->confidence = found->confidence;
-    return 0;
 }
 
-static int cache_size_add_unbounded(struct probe_context *context, const char *memory,
-                                    const struct study *study, struct err *err)
+static void cache_size_add_unbounded(struct probe_context *context, const char *memory,
+                                     const struct study *study)
 {
     static const char *const attributes[] = {"size", "reach"};
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
@@ -422,13 +405,10 @@ static int cache_size_add_unbounded(struct probe_context *context, const char *m
         struct measure *m =
             measures_add(context->measures, cache_metric(name, memory, attributes[i]),
                          (double)study->region_high_bytes, "B", "chase");
-        if (!m)
-            return err_no_memory(err);
         m->bound = MEASURE_AT_LEAST;
         m->n = 1;
         m->confidence = 1;
     }
-    return 0;
 }
 
 /* Without the sweep: enough to see that a cache is smaller than that of its peers. One repetition,
@@ -443,8 +423,6 @@ static int report_quick_size(struct probe_context *context, struct study *study,
     struct measure *size =
         measures_add(context->measures, cache_metric(name, study_name(study->id), "size"),
                      round(bytes), "B", "resident share");
-    if (!size)
-        return err_no_memory(err);
     size->n = 1;
     size->spread = error;
     size->confidence = repeats_confidence(bytes, error);
@@ -463,11 +441,14 @@ static int report_again(struct probe_context *context, const struct study *study
                  : study_capacity_again(context, study, SIZE_AGAIN, &bytes, &error, err);
     if (rc)
         return rc;
-    if (study->size_by_sweep && !fine.change.found)
-        return cache_report_missing(context, memory, "size", MEASURE_FAILED,
-                                    "no change point near the size found before", err);
-    return repeats_confirm(context, cache_metric(name, memory, "size"),
-                           study->size_by_sweep ? (double)fine.fits_bytes : bytes, "B", 1, err);
+    if (study->size_by_sweep && !fine.change.found) {
+        cache_report_missing(context, memory, "size", MEASURE_FAILED,
+                             "no change point near the size found before");
+        return 0;
+    }
+    repeats_confirm(context, cache_metric(name, memory, "size"),
+                    study->size_by_sweep ? (double)fine.fits_bytes : bytes, "B", 1);
+    return 0;
 }
 
 /* Adds .size and .reach; see cache_report.h for the other attributes. */
@@ -481,11 +462,13 @@ static int cache_size_report(struct probe_context *context, enum study_id id, st
     int rc = study_reach(context, id, quick ? STUDY_REGION : STUDY_RESIDENT, err);
     if (rc)
         return rc;
-    if (!study->supported)
-        return cache_report_unsupported(context, memory, attributes, study, err);
+    if (!study->supported) {
+        cache_report_unsupported(context, memory, attributes, study);
+        return 0;
+    }
     if (study->unbounded) {
-        rc = cache_size_add_unbounded(context, memory, study, err);
-        return rc ? rc : sweep_note_cache(context, study, cache_metric(name, memory, "size"), err);
+        cache_size_add_unbounded(context, memory, study);
+        return sweep_note_cache(context, study, cache_metric(name, memory, "size"), err);
     }
     if (quick)
         return report_quick_size(context, study, err);
@@ -498,15 +481,15 @@ static int cache_size_report(struct probe_context *context, enum study_id id, st
         rc = study_reach(context, id, STUDY_RESIDENT, err);
         if (rc)
             return rc;
-        if (study->unbounded)
-            return cache_size_add_unbounded(context, memory, study, err);
+        if (study->unbounded) {
+            cache_size_add_unbounded(context, memory, study);
+            return 0;
+        }
         rc = cache_size_measure(context, study, &found, err);
     }
     if (rc)
         return rc;
-    rc = cache_size_add(context, memory, &found, err);
-    if (rc)
-        return rc;
+    cache_size_add(context, memory, &found);
     return sweep_note_cache(context, study, cache_metric(name, memory, "size"), err);
 }
 
@@ -521,8 +504,6 @@ static int run_global(struct probe_context *context, struct err *err)
     const char *word = study->supported ? "cached" : "not_cached";
     struct measure *m =
         measures_add_words(context->measures, "l1_data.global_loads", &word, 1, ".ca against .cg");
-    if (!m)
-        return err_no_memory(err);
     m->n = 1;
     m->confidence = NAN;
     return 0;

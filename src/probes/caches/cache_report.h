@@ -9,12 +9,11 @@ enum { CACHE_METRIC_MAX = 64 };
 
 const char *cache_metric(char buffer[CACHE_METRIC_MAX], const char *memory, const char *attribute);
 
-int cache_report_missing(struct probe_context *context, const char *memory, const char *attribute,
-                         enum measure_status status, const char *reason, struct err *err);
+void cache_report_missing(struct probe_context *context, const char *memory, const char *attribute,
+                          enum measure_status status, const char *reason);
 
 /* Reports all of the NULL-terminated attributes as unsupported. */
-int cache_report_unsupported(struct probe_context *context, const char *memory,
-                             const char *const *attributes, const struct study *study,
-                             struct err *err);
+void cache_report_unsupported(struct probe_context *context, const char *memory,
+                              const char *const *attributes, const struct study *study);
 
 #endif

@@ -319,19 +319,16 @@ static bool group_is_clear(const struct miss_counts *counts, uint32_t limit, uin
     return members >= 2 && mean - CLEAR * sqrt(mean * (1 - mean / passes)) > limit;
 }
 
-static int keep_group(const struct miss_counts *counts, uint32_t limit, uint64_t members,
-                      struct cache_sets *sets, struct err *err)
+static void keep_group(const struct miss_counts *counts, uint32_t limit, uint64_t members,
+                       struct cache_sets *sets)
 {
     uint64_t at = 0;
     sets->group = mem_array(members, sizeof *sets->group);
-    if (!sets->group)
-        return err_no_memory(err);
     for (uint64_t i = 0; i < counts->elements; i++)
         if (counts->misses[i] >= limit)
             sets->group[at++] = i;
     sets->ways = members - 1;
     sets->loads = (uint32_t)(counts->elements * counts->passes);
-    return 0;
 }
 
 /* How often the lines of the group miss if nothing but the array was ever loaded, from its first
@@ -373,10 +370,10 @@ static int find_group(struct probe_context *context, const struct study *study, 
         uint64_t members = miss_counts_missing(&counts, limit);
         bool clear = group_is_clear(&counts, limit, members);
         if (clear)
-            rc = keep_group(&counts, limit, members, sets, err);
+            keep_group(&counts, limit, members, sets);
         miss_counts_fini(&counts, 1);
-        if (rc || clear)
-            return rc;
+        if (clear)
+            return 0;
         if (last)
             break;
     }

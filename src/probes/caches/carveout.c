@@ -92,82 +92,73 @@ static double shrinking_confidence(const struct carveouts *carveouts)
     return error > 0 ? erfc(-distance / error / sqrt(2)) / 2 : NAN;
 }
 
-static int carveout_add_note(struct measure *m, const struct carveouts *carveouts, size_t path)
+static void carveout_add_note(struct measure *m, const struct carveouts *carveouts, size_t path)
 {
     struct strbuf text = {0};
     for (size_t i = 0; i < carveouts->count; i++)
         strbuf_printf(&text, "%s%llu:%.0f", i ? " " : "", (unsigned long long)carveouts->wishes[i],
                       carveouts->left[path][i]);
-    int rc = text.failed ? -1 : facts_set_text(&m->notes, notes[path], text.data);
+    facts_set_text(&m->notes, notes[path], text.data);
     strbuf_fini(&text);
-    return rc;
 }
 
 /* Checks the sum of L1 and granted shared memory at all carve-outs. */
-static int check_sum(struct measure *m, const struct carveouts *carveouts)
+static void check_sum(struct measure *m, const struct carveouts *carveouts)
 {
     double low = INFINITY, high = 0;
     char reason[REASON_MAX];
     if (!carveouts->granted[0])
-        return 0;
+        return;
     for (size_t i = 0; i < carveouts->count; i++) {
         double sum = carveouts->left[0][i] + (double)carveouts->granted[i];
         low = fmin(low, sum);
         high = fmax(high, sum);
     }
-    if (facts_set_int(&m->notes, "l1_and_granted_min", llround(low)) ||
-        facts_set_int(&m->notes, "l1_and_granted_max", llround(high)))
-        return -1;
+    facts_set_int(&m->notes, "l1_and_granted_min", llround(low));
+    facts_set_int(&m->notes, "l1_and_granted_max", llround(high));
     if (high - low <= SUM_AGREEMENT * high)
-        return 0;
+        return;
     snprintf(reason, sizeof reason,
              "L1 and the carve-outs documented add up to between %.0f and %.0f B", low, high);
     m->confidence = fmin(m->confidence, repeats_confidence(high, (high - low) / 2));
-    return measure_set_status(m, MEASURE_NOISY, reason);
+    measure_set_status(m, MEASURE_NOISY, reason);
 }
 
 static const char method[] = "caches by shared memory asked for";
 
-static int report_shared_with(struct probe_context *context, const struct carveouts *carveouts,
-                              struct err *err)
+static void report_shared_with(struct probe_context *context, const struct carveouts *carveouts)
 {
     static const char *const word = "l1_data";
     struct measure *m = measures_add_words(context->measures, "shared.shared_with", &word,
                                            shrinks(carveouts, 0), method);
-    if (!m)
-        return err_no_memory(err);
     m->n = (uint32_t)carveouts->count;
     m->confidence = shrinking_confidence(carveouts);
-    return 0;
 }
 
-static int report_carveout(struct probe_context *context, const struct carveouts *carveouts,
-                           struct err *err)
+static void report_carveout(struct probe_context *context, const struct carveouts *carveouts)
 {
     const double *left = carveouts->left[0], *errors = carveouts->errors[0];
     size_t last = carveouts->count - 1;
-    if (!shrinks(carveouts, 0))
-        return repeats_unsupported(context, "shared.carveout",
-                                   "L1 does not shrink when shared memory is asked for", err);
+    if (!shrinks(carveouts, 0)) {
+        repeats_unsupported(context, "shared.carveout",
+                            "L1 does not shrink when shared memory is asked for");
+        return;
+    }
     struct measure *m = measures_add(context->measures, "shared.carveout",
                                      round(left[0] - left[last]), "B", method);
-    if (!m)
-        return err_no_memory(err);
     m->n = (uint32_t)carveouts->count;
     m->spread = quadrature(errors[0], errors[last]);
     m->confidence = repeats_confidence(m->value, m->spread);
     for (size_t i = 0; i < PATHS; i++)
-        if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i) &&
-            carveout_add_note(m, carveouts, i))
-            return err_no_memory(err);
-    return check_sum(m, carveouts) ? err_no_memory(err) : 0;
+        if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i))
+            carveout_add_note(m, carveouts, i);
+    check_sum(m, carveouts);
 }
 
-static int carveout_report(struct probe_context *context, const struct carveouts *carveouts,
-                           struct err *err)
+static void carveout_report(struct probe_context *context, const struct carveouts *carveouts)
 {
-    int rc = report_shared_with(context, carveouts, err);
-    return rc ? rc : report_carveout(context, carveouts, err);
+    report_shared_with(context, carveouts);
+    report_carveout(context, carveouts);
 }
 
 static int measure_all(struct probe_context *context, struct carveouts *out, struct err *err)
@@ -197,12 +188,14 @@ static int run_carveout(struct probe_context *context, struct err *err)
         return rc;
     if (study->supported && !study->unbounded) {
         rc = measure_all(context, &carveouts, err);
-        return rc ? rc : carveout_report(context, &carveouts, err);
+        if (rc)
+            return rc;
+        carveout_report(context, &carveouts);
+        return 0;
     }
     for (size_t i = 0; i < COUNT_OF(metrics); i++)
-        if (!measures_add_missing(context->measures, metrics[i], MEASURE_UNSUPPORTED,
-                                  "there is no L1 for global loads to compare with"))
-            return err_no_memory(err);
+        measures_add_missing(context->measures, metrics[i], MEASURE_UNSUPPORTED,
+                             "there is no L1 for global loads to compare with");
     return 0;
 }
 

@@ -124,8 +124,6 @@ static int code_sharing_find(struct probe_context *context,
     uint32_t sms = device_limits(context->device)->sm_count;
     double alone = 0;
     *out_sharing = (struct code_sharing){.shares = mem_array(sms, sizeof(bool)), .count = 1};
-    if (!out_sharing->shares)
-        return err_no_memory(err);
     out_sharing->shares[question->sm] = true;
     int rc = measure_median(context, question, question->sm, 0, &alone, err);
     for (uint32_t other = 0; other < sms && !rc; other++)
@@ -144,16 +142,14 @@ static bool is_group(const struct probe_context *context, const struct code_shar
     return same;
 }
 
-/* Notes which SMs share it (SM 0 among them), and what part of the GPU they are, if that is known:
- * 0 or -ENOMEM. */
-static int code_sharing_note(const struct probe_context *context,
-                             const struct code_sharing *sharing, struct measure *m)
+/* Notes which SMs share it (SM 0 among them), and what part of the GPU they are, if that is known.
+ */
+static void code_sharing_note(const struct probe_context *context,
+                              const struct code_sharing *sharing, struct measure *m)
 {
     uint32_t sms = device_limits(context->device)->sm_count;
     uint16_t *groups = mem_array(sms, sizeof *groups);
     struct strbuf list = {0};
-    if (!groups)
-        return -ENOMEM;
     for (uint32_t i = 0; i < sms; i++)
         if (sharing->shares[i])
             strbuf_printf(&list, "%s%u", list.length ? " " : "", i);
@@ -162,13 +158,11 @@ static int code_sharing_note(const struct probe_context *context,
                         : is_group(context, sharing, sms, groups)   ? "gpc"
                         : sharing->count == 2 && sharing->shares[1] ? "tpc"
                                                                     : NULL;
-    int rc = list.failed || facts_set_text(&m->notes, "sms", list.data) ||
-                     (scope && facts_set_text(&m->notes, "scope", scope))
-                 ? -ENOMEM
-                 : 0;
+    facts_set_text(&m->notes, "sms", list.data);
+    if (scope)
+        facts_set_text(&m->notes, "scope", scope);
     strbuf_fini(&list);
     free(groups);
-    return rc;
 }
 
 static void code_sharing_fini(struct code_sharing *sharing)
@@ -299,11 +293,11 @@ static bool agreed(const struct found *found)
     return found->agree >= AGREE_MIN || found->agree == found->curve_count;
 }
 
-static int doubt_unless_agreed(const struct found *found, struct measure *m, struct err *err)
+static void doubt_unless_agreed(const struct found *found, struct measure *m)
 {
     if (agreed(found) || m->status != MEASURE_OK)
-        return 0;
-    return measure_set_status(m, MEASURE_NOISY, "SMs disagree") ? err_no_memory(err) : 0;
+        return;
+    measure_set_status(m, MEASURE_NOISY, "SMs disagree");
 }
 
 static void name_level(size_t level, const char *what, char out_name[NAME_MAX_BYTES])
@@ -311,8 +305,8 @@ static void name_level(size_t level, const char *what, char out_name[NAME_MAX_BY
     snprintf(out_name, NAME_MAX_BYTES, "instruction_cache.level%zu.%s", level + 1, what);
 }
 
-static int instruction_cache_report_size(struct probe_context *context, const struct found *found,
-                                         size_t level, struct err *err)
+static void instruction_cache_report_size(struct probe_context *context, const struct found *found,
+                                          size_t level)
 {
     char metric[NAME_MAX_BYTES];
     double sizes[CURVES], size = instruction_cache_size_of(found, level),
@@ -323,12 +317,11 @@ static int instruction_cache_report_size(struct probe_context *context, const st
     name_level(level, "size", metric);
     struct measure *m =
         repeats_add(context, metric, sizes, count, "B", "straight code of rising length");
-    if (!m || facts_set_int(&m->notes, "resolution", (int64_t)step))
-        return err_no_memory(err);
+    facts_set_int(&m->notes, "resolution", (int64_t)step);
     m->confidence = (double)same / (double)found->curve_count;
     if (same >= AGREE_MIN || same == found->curve_count)
-        return 0;
-    return measure_set_status(m, MEASURE_NOISY, "SMs disagree") ? err_no_memory(err) : 0;
+        return;
+    measure_set_status(m, MEASURE_NOISY, "SMs disagree");
 }
 
 /* Four lengths in the middle of a level, whole threes of lengths apart (code_levels.c). */
@@ -368,20 +361,20 @@ static int report_cycles(struct probe_context *context, const struct found *foun
 {
     uint32_t lengths[COST_POINTS], sms = device_limits(context->device)->sm_count;
     double *cycles = mem_array(sms, sizeof *cycles);
-    int rc = cycles ? 0 : err_no_memory(err);
+    int rc = 0;
     choose_lengths(found, level, lengths);
     for (uint32_t sm = 0; sm < sms && !rc; sm++)
         rc = instruction_cache_measure_cost(context, sm, lengths, &cycles[sm], err);
-    struct measure *m = rc ? NULL
-                           : repeats_add(context, metric, cycles, sms, "cycles",
-                                         "straight code of four lengths on each SM");
-    if (!rc && (!m || facts_set_real(&m->notes, "least", cpd_quantile(cycles, sms, 0)) ||
-                facts_set_real(&m->notes, "most", cpd_quantile(cycles, sms, 1))))
-        rc = err_no_memory(err);
-    if (m)
+    if (!rc) {
+        struct measure *m = repeats_add(context, metric, cycles, sms, "cycles",
+                                        "straight code of four lengths on each SM");
+        facts_set_real(&m->notes, "least", cpd_quantile(cycles, sms, 0));
+        facts_set_real(&m->notes, "most", cpd_quantile(cycles, sms, 1));
         m->confidence = NAN;
+        doubt_unless_agreed(found, m);
+    }
     free(cycles);
-    return rc ? rc : doubt_unless_agreed(found, m, err);
+    return rc;
 }
 
 /* If the last transition is longer than the code, the cost beyond is not known. */
@@ -391,29 +384,30 @@ static int report_beyond(struct probe_context *context, const struct found *foun
     const struct code_curve *curve = &found->curves[0];
     double cycles = instruction_cache_cycles_of(found, found->level_count - 1);
     double pass = curve->cycles[curve->count - 1] / curve->lengths[curve->count - 1];
-    if (pass < COMPLETE_SHARE * cycles)
-        return measures_add_missing(context->measures, metric, MEASURE_FAILED,
-                                    "the code is too short to replace the last level")
-                   ? 0
-                   : err_no_memory(err);
+    if (pass < COMPLETE_SHARE * cycles) {
+        measures_add_missing(context->measures, metric, MEASURE_FAILED,
+                             "the code is too short to replace the last level");
+        return 0;
+    }
     return report_cycles(context, found, found->level_count - 1, metric, err);
 }
 
-static int report_sharing(struct probe_context *context, const struct found *found,
-                          const char *metric, const struct code_sharing *sharing, struct err *err)
+static void report_sharing(struct probe_context *context, const struct found *found,
+                           const char *metric, const struct code_sharing *sharing)
 {
     char reason[REASON_MAX];
     struct measure *m = measures_add(context->measures, metric, sharing->count, "",
                                      "copies of straight code on pairs of SMs");
-    if (!m || code_sharing_note(context, sharing, m))
-        return err_no_memory(err);
+    code_sharing_note(context, sharing, m);
     m->n = device_limits(context->device)->sm_count - 1;
     m->confidence = 1 - (double)(sharing->unclear + sharing->slowed) / fmax(m->n, 1);
-    if (!sharing->unclear && !sharing->slowed)
-        return doubt_unless_agreed(found, m, err);
+    if (!sharing->unclear && !sharing->slowed) {
+        doubt_unless_agreed(found, m);
+        return;
+    }
     snprintf(reason, sizeof reason, "%u SMs slow SM 0 only a little, %u even with the same code",
              sharing->unclear, sharing->slowed);
-    return measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+    measure_set_status(m, MEASURE_NOISY, reason);
 }
 
 /* The longest code up to `length` that can be asked for. */
@@ -442,13 +436,13 @@ static int find_sharing(struct probe_context *context, const struct found *found
         question.length > SHARED_MAX * holds           ? "the level before is nearly as large"
         : question.length > DEVICE_STRAIGHT_SECOND_MAX ? "the second copy of the code is too short"
                                                        : NULL;
-    if (reason)
-        return measures_add_missing(context->measures, metric, MEASURE_FAILED, reason)
-                   ? 0
-                   : err_no_memory(err);
+    if (reason) {
+        measures_add_missing(context->measures, metric, MEASURE_FAILED, reason);
+        return 0;
+    }
     int rc = code_sharing_find(context, &question, &sharing, err);
     if (!rc)
-        rc = report_sharing(context, found, metric, &sharing, err);
+        report_sharing(context, found, metric, &sharing);
     code_sharing_fini(&sharing);
     return rc;
 }
@@ -459,10 +453,9 @@ static int instruction_cache_report(struct probe_context *context, const struct 
     char metric[NAME_MAX_BYTES];
     size_t sized = found->level_count - 1;
     for (size_t i = 0; i < sized; i++) {
-        int rc = instruction_cache_report_size(context, found, i, err);
+        instruction_cache_report_size(context, found, i);
         name_level(i, "cycles", metric);
-        if (!rc)
-            rc = report_cycles(context, found, i, metric, err);
+        int rc = report_cycles(context, found, i, metric, err);
         if (!rc)
             rc = find_sharing(context, found, i, err);
         if (rc)
@@ -473,11 +466,10 @@ static int instruction_cache_report(struct probe_context *context, const struct 
         return rc;
     struct measure *m = measures_add(context->measures, "instruction_cache.levels", (double)sized,
                                      "", "straight code of rising length");
-    if (!m)
-        return err_no_memory(err);
     m->n = (uint32_t)found->curve_count;
     m->confidence = (double)found->agree / (double)found->curve_count;
-    return doubt_unless_agreed(found, m, err);
+    doubt_unless_agreed(found, m);
+    return 0;
 }
 
 static int instruction_cache_run(struct probe_context *context, struct err *err)
@@ -489,8 +481,10 @@ static int instruction_cache_run(struct probe_context *context, struct err *err)
     int rc = 0;
     for (size_t i = 0; i < count && !rc; i++)
         rc = measure_curve(context, (uint32_t)level_sm(context, i, count), &found, &own);
-    if (rc == -ENOSYS)
-        return repeats_unsupported(context, metric, own.text, err);
+    if (rc == -ENOSYS) {
+        repeats_unsupported(context, metric, own.text);
+        return 0;
+    }
     if (rc)
         return repeats_end(context, metric, rc, &own, err);
     count_levels(&found);

@@ -25,17 +25,12 @@ static const double SLOW_PAGES_MAX = 0.02;
 /* If bytes / tags is this far from a whole number of fetch units, the line is uncertain. */
 static const double LINE_TOSS_UP = 0.35;
 
-static int l2_report_missing(struct probe_context *context, const char *metric,
-                             enum measure_status status, const char *reason, struct err *err)
-{
-    return measures_add_missing(context->measures, metric, status, reason) ? 0 : err_no_memory(err);
-}
-
 /* The evidence for the parts of L2 may be weak. */
-static int l2_note_doubt(const struct probe_context *context, struct measure *m, struct err *err)
+static void l2_note_doubt(const struct probe_context *context, struct measure *m)
 {
     const char *doubt = context->l2.doubt;
-    return doubt[0] && measure_set_status(m, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
+    if (doubt[0])
+        measure_set_status(m, MEASURE_NOISY, doubt);
 }
 
 static struct measure *add_latency(struct probe_context *context, const char *metric,
@@ -44,20 +39,17 @@ static struct measure *add_latency(struct probe_context *context, const char *me
     const struct l2_study *l2 = &context->l2;
     double cycles = latency->cycles - timer_overhead(context, DEVICE_GLOBAL_CG);
     struct measure *m = measures_add(context->measures, metric, cycles, "cycles", method);
-    if (!m)
-        return NULL;
     m->spread = latency->spread;
     m->n = l2->level_n;
-    if (repeats_settle(m))
-        return NULL;
-    if (l2->cycles_per_ns > 0 && facts_set_real(&m->notes, "ns", cycles / l2->cycles_per_ns))
-        return NULL;
+    repeats_settle(m);
+    if (l2->cycles_per_ns > 0)
+        facts_set_real(&m->notes, "ns", cycles / l2->cycles_per_ns);
     return m;
 }
 
 /* Latencies without timer overhead, as one line of text. */
-static int set_list(const struct probe_context *context, struct measure *m, const char *note,
-                    const char *format, const double *cycles, size_t count)
+static void set_list(const struct probe_context *context, struct measure *m, const char *note,
+                     const char *format, const double *cycles, size_t count)
 {
     double overhead = timer_overhead(context, DEVICE_GLOBAL_CG);
     struct strbuf text = {0};
@@ -65,68 +57,63 @@ static int set_list(const struct probe_context *context, struct measure *m, cons
         strbuf_puts(&text, i ? " " : "");
         strbuf_printf(&text, format, cycles[i] - overhead);
     }
-    bool failed = text.failed || facts_set_text(&m->notes, note, text.data);
+    facts_set_text(&m->notes, note, text.data);
     strbuf_fini(&text);
-    return failed ? -ENOMEM : 0;
 }
 
-static int report_near(struct probe_context *context, struct err *err)
+static void report_near(struct probe_context *context)
 {
     const struct l2_study *l2 = &context->l2;
     double overhead = timer_overhead(context, DEVICE_GLOBAL_CG);
     struct measure *near =
         add_latency(context, "l2.latency", &l2->near, "median SM's mean of single near loads");
-    if (!near || set_list(context, near, "map", "%.1f", l2->map, l2->map_count))
-        return err_no_memory(err);
-    if (l2->parts > 1 && facts_set_real(&near->notes, "far", l2->far.cycles - overhead))
-        return err_no_memory(err);
+    set_list(context, near, "map", "%.1f", l2->map, l2->map_count);
+    if (l2->parts > 1)
+        facts_set_real(&near->notes, "far", l2->far.cycles - overhead);
     double single = l2->single_cycles - overhead;
     if (fabs(single - l2->average_cycles) <= LATENCY_AGREEMENT * single)
-        return 0;
+        return;
     char reason[REASON_MAX];
     snprintf(reason, sizeof reason,
              "single loads take %.1f cycles after correction, long chases %.1f per load", single,
              l2->average_cycles);
     near->confidence = 0.5;
-    return measure_set_status(near, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+    measure_set_status(near, MEASURE_NOISY, reason);
 }
 
-static int l2_report_penalty(struct probe_context *context, struct err *err)
+static void l2_report_penalty(struct probe_context *context)
 {
     const struct l2_study *l2 = &context->l2;
     struct measure *m = measures_add(context->measures, "l2.miss_penalty", l2->penalty.cycles,
                                      "cycles", "mean cold load less mean hit at the line's home");
-    if (!m)
-        return err_no_memory(err);
     m->spread = l2->penalty.spread;
     m->n = l2->level_n;
     m->confidence = repeats_confidence(m->value, m->spread);
-    return l2_note_doubt(context, m, err);
+    l2_note_doubt(context, m);
 }
 
-static int report_far(struct probe_context *context, struct err *err)
+static void report_far(struct probe_context *context)
 {
     const struct l2_study *l2 = &context->l2;
-    if (l2->parts < 2)
-        return l2_report_missing(context, "l2.latency_far", MEASURE_UNSUPPORTED,
-                                 "all of L2 is equally far from an SM", err);
+    if (l2->parts < 2) {
+        measures_add_missing(context->measures, "l2.latency_far", MEASURE_UNSUPPORTED,
+                             "all of L2 is equally far from an SM");
+        return;
+    }
     struct measure *m =
         add_latency(context, "l2.latency_far", &l2->far, "mean of single far loads, many SMs");
-    if (!m || set_list(context, m, "levels", "%.0f", l2->levels, l2->level_count))
-        return err_no_memory(err);
-    return l2_note_doubt(context, m, err);
+    set_list(context, m, "levels", "%.0f", l2->levels, l2->level_count);
+    l2_note_doubt(context, m);
 }
 
-static int report_parts(struct probe_context *context, struct err *err)
+static void report_parts(struct probe_context *context)
 {
     const struct l2_study *l2 = &context->l2;
     struct measure *m = measures_add(context->measures, "l2.parts", l2->parts, "",
                                      "groups of SMs that see the same lines near");
-    if (!m)
-        return err_no_memory(err);
     m->n = l2->level_n;
     m->confidence = l2->parts_confidence;
-    return l2_note_doubt(context, m, err);
+    l2_note_doubt(context, m);
 }
 
 static int l2_report_latency(struct probe_context *context, struct err *err)
@@ -134,16 +121,11 @@ static int l2_report_latency(struct probe_context *context, struct err *err)
     int rc = l2_reach(context, L2_LEVEL, err);
     if (rc)
         return rc;
-    rc = report_near(context, err);
-    if (rc)
-        return rc;
-    rc = report_far(context, err);
-    if (rc)
-        return rc;
-    rc = report_parts(context, err);
-    if (rc)
-        return rc;
-    return l2_report_penalty(context, err);
+    report_near(context);
+    report_far(context);
+    report_parts(context);
+    l2_report_penalty(context);
+    return 0;
 }
 
 /* In a further round the level is measured again; the other probes keep using what was learnt
@@ -163,7 +145,10 @@ static int l2_report_line_again(struct probe_context *context, struct err *err)
 {
     uint64_t bytes;
     int rc = l2_confirm_line(context, &context->l2, &bytes, err);
-    return rc ? rc : repeats_confirm(context, "l2.line", (double)bytes, "B", 1, err);
+    if (rc)
+        return rc;
+    repeats_confirm(context, "l2.line", (double)bytes, "B", 1);
+    return 0;
 }
 
 /* The size changes by the same share as the step. */
@@ -178,23 +163,25 @@ static int l2_report_size_again(struct probe_context *context, struct err *err)
     } else {
         rc = l2_confirm_capacity(context, l2, &bytes, err);
     }
-    return rc ? rc : repeats_confirm(context, "l2.size", bytes, "B", 1, err);
+    if (rc)
+        return rc;
+    repeats_confirm(context, "l2.size", bytes, "B", 1);
+    return 0;
 }
 
 /* Misses that are caused by a TLB: L2 holds those lines or bytes, although they were not
  * counted. */
-static int doubt_pages(struct measure *measure, double slow_share, struct err *err)
+static void doubt_pages(struct measure *measure, double slow_share)
 {
     char reason[REASON_MAX];
     if (!(slow_share > SLOW_PAGES_MAX))
-        return 0;
+        return;
     snprintf(reason, sizeof reason,
              "%.0f %% of loads of one line per page, all in L2, are slow: a TLB reaches no further",
              100 * slow_share);
     measure->confidence = fmin(measure->confidence, 0.5);
-    if (measure->status == MEASURE_OK && measure_set_status(measure, MEASURE_NOISY, reason))
-        return err_no_memory(err);
-    return 0;
+    if (measure->status == MEASURE_OK)
+        measure_set_status(measure, MEASURE_NOISY, reason);
 }
 
 static int run_line(struct probe_context *context, struct err *err)
@@ -207,84 +194,72 @@ static int run_line(struct probe_context *context, struct err *err)
         return rc;
     struct measure *fetch = measures_add(context->measures, "l2.fetch", (double)l2->fetch_bytes,
                                          "B", "cold chase, distance between misses");
-    if (!fetch)
-        return err_no_memory(err);
     fetch->confidence = l2->fetch_agreement;
     fetch->n = l2->fetch_n;
     uint32_t limit = device_limits(context->device)->l2_fetch_limit_bytes;
-    if (limit && facts_set_int(&fetch->notes, "driver_limit", limit))
-        return err_no_memory(err);
+    if (limit)
+        facts_set_int(&fetch->notes, "driver_limit", limit);
     rc = l2_reach(context, L2_LINE, err);
     if (rc)
         return rc;
-    if (l2->unbounded)
-        return l2_report_missing(context, "l2.line", MEASURE_FAILED, "L2 could not be overfilled",
-                                 err);
+    if (l2->unbounded) {
+        measures_add_missing(context->measures, "l2.line", MEASURE_FAILED,
+                             "L2 could not be overfilled");
+        return 0;
+    }
     struct measure *line = measures_add(context->measures, "l2.line", (double)l2->line_bytes, "B",
                                         "resident bytes per tag");
-    if (!line)
-        return err_no_memory(err);
     double off = fabs(l2->line_exact - (double)l2->line_bytes) / (double)l2->fetch_bytes;
     line->n = l2->resident_n;
     line->confidence = off < 0.5 ? 1 - off : 0.5;
-    if (off > LINE_TOSS_UP &&
+    if (off > LINE_TOSS_UP)
         measure_set_status(line, MEASURE_NOISY,
-                           "bytes per tag lie between two multiples of the fetch unit"))
-        return err_no_memory(err);
-    return doubt_pages(line, fmax(l2->slow_pages, l2->slow_tag_pages), err);
+                           "bytes per tag lie between two multiples of the fetch unit");
+    doubt_pages(line, fmax(l2->slow_pages, l2->slow_tag_pages));
+    return 0;
 }
 
-static int report_step(struct probe_context *context, const char *metric,
-                       const struct l2_step *step, struct err *err)
+static void report_step(struct probe_context *context, const char *metric,
+                        const struct l2_step *step)
 {
     struct measure *m = measures_add(context->measures, metric, step->bytes, "B", "fill+cpd");
-    if (!m)
-        return err_no_memory(err);
     m->spread = step->spread;
     m->n = step->n;
     m->confidence = step->confidence;
-    return facts_set_int(&m->notes, "width", llround(step->width_bytes)) ? err_no_memory(err) : 0;
+    facts_set_int(&m->notes, "width", llround(step->width_bytes));
 }
 
-static int set_reported(struct probe_context *context, struct measure *size, struct err *err)
+static void set_reported(struct probe_context *context, struct measure *size)
 {
     uint64_t reported = device_limits(context->device)->l2_reported_bytes;
-    if (reported && facts_set_int(&size->notes, "reported", (int64_t)reported))
-        return err_no_memory(err);
-    return 0;
+    if (reported)
+        facts_set_int(&size->notes, "reported", (int64_t)reported);
 }
 
-static int l2_report_unbounded(struct probe_context *context, struct err *err)
+static void l2_report_unbounded(struct probe_context *context)
 {
     static const char *const metrics[] = {"l2.step_whole", "l2.size"};
-    int rc = l2_report_missing(context, "l2.step_half", MEASURE_FAILED,
-                               "L2 could not be overfilled", err);
-    if (rc)
-        return rc;
+    measures_add_missing(context->measures, "l2.step_half", MEASURE_FAILED,
+                         "L2 could not be overfilled");
     for (size_t i = 0; i < COUNT_OF(metrics); i++) {
         struct measure *m = measures_add(context->measures, metrics[i], context->l2.resident_bytes,
                                          "B", "resident share");
-        if (!m)
-            return err_no_memory(err);
         m->bound = MEASURE_AT_LEAST;
         m->n = context->l2.resident_n;
         m->confidence = 1;
-        rc = set_reported(context, m, err);
-        if (rc)
-            return rc;
+        set_reported(context, m);
     }
-    return 0;
 }
 
 /* Without a step nothing confirms the resident share: then there is no size, only the reason. */
-static int report_no_step(struct probe_context *context, struct err *err)
+static void report_no_step(struct probe_context *context)
 {
     char reason[REASON_MAX];
     snprintf(reason, sizeof reason, "no step of the latency near the %.0f B that stay resident",
              context->l2.resident_bytes);
     struct measure *size =
         measures_add_missing(context->measures, "l2.size", MEASURE_FAILED, reason);
-    return size ? set_reported(context, size, err) : err_no_memory(err);
+    set_reported(context, size);
 }
 
 static bool confirms(const struct l2_study *l2, const struct l2_step *whole)
@@ -296,36 +271,31 @@ static bool confirms(const struct l2_study *l2, const struct l2_step *whole)
 /* The resident share is the capacity: it repeats within a thousandth (H200), while the step moves
  * by a hundredth, and it does not depend on the replacement policy. The step confirms it; otherwise
  * the status says that it does not. */
-static int l2_report_size(struct probe_context *context, const struct l2_step *whole,
-                          struct err *err)
+static void l2_report_size(struct probe_context *context, const struct l2_step *whole)
 {
     double resident = context->l2.resident_bytes;
-    if (!whole->found)
-        return report_no_step(context, err);
+    if (!whole->found) {
+        report_no_step(context);
+        return;
+    }
     bool agree = confirms(&context->l2, whole);
     context->l2.step_confirms = agree;
     struct measure *size =
         measures_add(context->measures, "l2.size", resident, "B", "resident share, fill+cpd");
-    if (!size)
-        return err_no_memory(err);
     size->n = context->l2.resident_n;
     size->spread = context->l2.resident_error;
     size->confidence = agree ? whole->confidence : 0.5;
-    if (facts_set_int(&size->notes, "by_sweep", llround(whole->bytes)) ||
-        facts_set_int(&size->notes, "by_residency", llround(resident)))
-        return err_no_memory(err);
+    facts_set_int(&size->notes, "by_sweep", llround(whole->bytes));
+    facts_set_int(&size->notes, "by_residency", llround(resident));
     char reason[REASON_MAX];
     snprintf(reason, sizeof reason, "loads miss from %.0f B on, %.0f B stay resident", whole->bytes,
              resident);
-    if (!agree && measure_set_status(size, MEASURE_NOISY, reason))
-        return err_no_memory(err);
-    int rc = agree ? l2_note_doubt(context, size, err) : 0;
-    if (rc)
-        return rc;
-    rc = doubt_pages(size, context->l2.slow_pages, err);
-    if (rc)
-        return rc;
-    return set_reported(context, size, err);
+    if (agree)
+        l2_note_doubt(context, size);
+    else
+        measure_set_status(size, MEASURE_NOISY, reason);
+    doubt_pages(size, context->l2.slow_pages);
+    set_reported(context, size);
 }
 
 /* The step moves by one or two hundredths between repetitions: if it does not confirm the resident
@@ -355,17 +325,21 @@ static int find_whole(struct probe_context *context, struct l2_step *out_step, s
     return 0;
 }
 
-static int report_half(struct probe_context *context, const struct l2_step *half, struct err *err)
+static void report_half(struct probe_context *context, const struct l2_step *half)
 {
     const struct l2_study *l2 = &context->l2;
-    if (half->found)
-        return report_step(context, "l2.step_half", half, err);
-    if (l2->copies)
-        return l2_report_missing(context, "l2.step_half", MEASURE_FAILED,
-                                 "no change point around what the near part keeps", err);
-    return l2_report_missing(
-        context, "l2.step_half", MEASURE_UNSUPPORTED,
-        l2->parts > 1 ? "an SM's own part keeps no copies of far lines" : "L2 has one part", err);
+    if (half->found) {
+        report_step(context, "l2.step_half", half);
+        return;
+    }
+    if (l2->copies) {
+        measures_add_missing(context->measures, "l2.step_half", MEASURE_FAILED,
+                             "no change point around what the near part keeps");
+        return;
+    }
+    measures_add_missing(context->measures, "l2.step_half", MEASURE_UNSUPPORTED,
+                         l2->parts > 1 ? "an SM's own part keeps no copies of far lines"
+                                       : "L2 has one part");
 }
 
 static int run_size(struct probe_context *context, struct err *err)
@@ -375,8 +349,10 @@ static int run_size(struct probe_context *context, struct err *err)
     int rc = l2_reach(context, L2_LINE, err);
     if (rc)
         return rc;
-    if (l2->unbounded)
-        return l2_report_unbounded(context, err);
+    if (l2->unbounded) {
+        l2_report_unbounded(context);
+        return 0;
+    }
     if (context->repeating)
         return l2_report_size_again(context, err);
     rc = find_whole(context, &whole, err);
@@ -387,19 +363,13 @@ static int run_size(struct probe_context *context, struct err *err)
     if (rc)
         return rc;
     l2->whole = whole;
-    rc = report_half(context, &half, err);
-    if (rc)
-        return rc;
+    report_half(context, &half);
     if (whole.found)
-        rc = report_step(context, "l2.step_whole", &whole, err);
+        report_step(context, "l2.step_whole", &whole);
     else
-        rc = l2_report_missing(context, "l2.step_whole", MEASURE_FAILED,
-                               "no change point around the resident share", err);
-    if (rc)
-        return rc;
-    rc = l2_report_size(context, &whole, err);
-    if (rc)
-        return rc;
+        measures_add_missing(context->measures, "l2.step_whole", MEASURE_FAILED,
+                             "no change point around the resident share");
+    l2_report_size(context, &whole);
     return sweep_note_l2(context, err);
 }
 

@@ -164,8 +164,6 @@ int l2_look(struct probe_context *context, const struct l2_study *l2, const stru
     const struct sample sample = make_sample(look);
     struct device_job *jobs = mem_array(sample.jobs, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < sample.jobs; i++)
         jobs[i] = l2_look_make_job(context, look, &sample);
     int rc = chase_run(context, jobs, sample.jobs, 1, &answers, err);

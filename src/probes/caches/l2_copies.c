@@ -146,8 +146,6 @@ static int run_pairs(struct copies *copies, struct err *err)
 {
     struct device_job *jobs = mem_array(copies->pair_count, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     uint64_t size = copies->array.size_bytes;
     uint64_t base = probe_fresh(copies->context, copies->pair_count * size);
     for (size_t i = 0; i < copies->pair_count; i++)
@@ -156,12 +154,10 @@ static int run_pairs(struct copies *copies, struct err *err)
     free(jobs);
     if (rc)
         return rc;
-    for (size_t i = 0; i < copies->pair_count && !rc; i++) {
+    for (size_t i = 0; i < copies->pair_count; i++) {
         size_t n = copies->elements;
         double *touches = copies->pairs[i].touches = mem_array(TOUCHES * n, sizeof *touches);
-        if (!touches)
-            rc = err_no_memory(err);
-        for (size_t k = 0; k < TOUCHES * n && !rc; k++)
+        for (size_t k = 0; k < TOUCHES * n; k++)
             touches[k] = answers[i].samples[k / n].kept[k % n];
     }
     device_answers_fini(answers, copies->pair_count);
@@ -169,21 +165,16 @@ static int run_pairs(struct copies *copies, struct err *err)
     return rc;
 }
 
-static int collect_chance(struct copies *copies, struct err *err)
+static void collect_chance(struct copies *copies)
 {
     for (size_t i = 0; i < copies->pair_count; i++)
         for (size_t e = 0; e < copies->elements; e++) {
             double off =
                 touch(copies, &copies->pairs[i], 1, e) - touch(copies, &copies->pairs[i], 2, e);
-            int rc = l2_values_add(&copies->chance, off, err);
-            if (rc)
-                return rc;
-            rc = l2_values_add(&copies->chance, -off, err);
-            if (rc)
-                return rc;
+            l2_values_add(&copies->chance, off);
+            l2_values_add(&copies->chance, -off);
         }
     l2_values_sort(&copies->chance);
-    return 0;
 }
 
 /* How many of the sorted values are below `value`; equal ones count half. */
@@ -204,30 +195,27 @@ static double copies_rank_of(const struct l2_values *sorted, double value)
 }
 
 /* Mean of first less second touches of a pair. */
-static int mean_extra(const struct copies *copies, const struct pair *pair, double *out_mean,
-                      struct err *err)
+static double mean_extra(const struct copies *copies, const struct pair *pair)
 {
     struct l2_values all = {0};
-    int rc = 0;
-    for (size_t e = 0; e < copies->elements && !rc; e++)
-        rc = l2_values_add(&all, extra(copies, pair, e), err);
-    *out_mean = rc ? 0 : l2_values_mean(&all);
+    for (size_t e = 0; e < copies->elements; e++)
+        l2_values_add(&all, extra(copies, pair, e));
+    double mean = l2_values_mean(&all);
     l2_values_fini(&all);
-    return rc;
+    return mean;
 }
 
 /* By ranks (Mann, Whitney 1947): spikes and coarse timers do no harm. */
-static int judge_pair(const struct copies *copies, struct pair *pair, struct err *err)
+static void judge_pair(const struct copies *copies, struct pair *pair)
 {
-    double n = (double)copies->elements, rank = 0, shift;
+    double n = (double)copies->elements, rank = 0;
     for (size_t e = 0; e < copies->elements; e++)
         rank +=
             copies_rank_of(&copies->chance, extra(copies, pair, e)) / (double)copies->chance.count;
     double deviations = (rank / n - 0.5) * sqrt(12 * n);
-    int rc = mean_extra(copies, pair, &shift, err);
+    double shift = mean_extra(copies, pair);
     pair->apart =
         deviations > SIGNIFICANT && shift > fmax(SHIFT_CYCLES, SHIFT_SHARE * copies->near);
-    return rc;
 }
 
 /* Among the SMs of the group before `sm`: how many are near another part than `sm`, less how many
@@ -269,19 +257,15 @@ static size_t count_contradictions(const struct copies *copies)
 }
 
 /* How often a touch must be repeated to tell near from far; 1: not repeated. */
-static int choose_repeats(const struct copies *copies, size_t *out_repeats, struct err *err)
+static size_t choose_repeats(const struct copies *copies)
 {
     double sum = 0, squares = 0;
     size_t crossing = 0;
     for (size_t i = 0; i < copies->pair_count; i++) {
-        double mean = 0;
-        int rc = crosses(copies, &copies->pairs[i])
-                     ? mean_extra(copies, &copies->pairs[i], &mean, err)
-                     : 0;
-        if (rc)
-            return rc;
-        sum += mean;
-        crossing += crosses(copies, &copies->pairs[i]);
+        if (!crosses(copies, &copies->pairs[i]))
+            continue;
+        sum += mean_extra(copies, &copies->pairs[i]);
+        crossing++;
     }
     size_t inner = (size_t)(SCATTER_SHARE * (double)copies->chance.count);
     size_t first = (copies->chance.count - inner) / 2;
@@ -289,8 +273,7 @@ static int choose_repeats(const struct copies *copies, size_t *out_repeats, stru
         squares += copies->chance.at[i] * copies->chance.at[i] / (double)inner;
     double distance = sum / (double)crossing / FAR_SHARE_MAX;
     double repeats = ceil(4 * CLEAR * CLEAR * squares / (distance * distance));
-    *out_repeats = repeats <= REPEATS_FREE ? 1 : (size_t)fmin(repeats, REPEATS_MAX);
-    return 0;
+    return repeats <= REPEATS_FREE ? 1 : (size_t)fmin(repeats, REPEATS_MAX);
 }
 
 /* Means over the repeats of the readings inside the fence. */
@@ -312,26 +295,20 @@ static void average_pair(const struct copies *copies, const struct device_answer
     }
 }
 
-static int average_repeats(const struct copies *copies, const struct device_answer *answers,
-                           size_t repeats, size_t count, struct pair *const *pairs, struct err *err)
+static void average_repeats(const struct copies *copies, const struct device_answer *answers,
+                            size_t repeats, size_t count, struct pair *const *pairs)
 {
     size_t n = copies->elements;
     struct l2_values all = {0};
-    int rc = 0;
-    for (size_t i = 0; i < repeats * count * TOUCHES * n && !rc; i++)
-        rc =
-            l2_values_add(&all, answers[i / n / TOUCHES].samples[i / n % TOUCHES].kept[i % n], err);
+    for (size_t i = 0; i < repeats * count * TOUCHES * n; i++)
+        l2_values_add(&all, answers[i / n / TOUCHES].samples[i / n % TOUCHES].kept[i % n]);
     const struct l2_fence fence = l2_values_fence(&all);
     l2_values_fini(&all);
-    for (size_t p = 0; p < count && !rc; p++) {
+    for (size_t p = 0; p < count; p++) {
         pairs[p]->repeats = repeats;
         pairs[p]->firsts = mem_array(repeats * n, sizeof *pairs[p]->firsts);
-        if (pairs[p]->firsts)
-            average_pair(copies, answers + p, count, &fence, pairs[p]);
-        else
-            rc = err_no_memory(err);
+        average_pair(copies, answers + p, count, &fence, pairs[p]);
     }
-    return rc;
 }
 
 /* Measures some pairs repeatedly, with the same elements, and moves them to the front. */
@@ -344,8 +321,6 @@ static int repeat_pairs(struct copies *copies, size_t repeats, size_t *out_count
             chosen[count++] = &copies->pairs[i];
     struct device_job *jobs = mem_array(repeats * count, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     uint64_t base = probe_fresh(copies->context, count * copies->array.size_bytes);
     for (size_t i = 0; i < repeats * count; i++)
         jobs[i] =
@@ -354,7 +329,7 @@ static int repeat_pairs(struct copies *copies, size_t repeats, size_t *out_count
     free(jobs);
     if (rc)
         return rc;
-    rc = average_repeats(copies, answers, repeats, count, chosen, err);
+    average_repeats(copies, answers, repeats, count, chosen);
     device_answers_fini(answers, repeats * count);
     free(answers);
     for (size_t i = 0; i < copies->pair_count; i++) {
@@ -381,63 +356,52 @@ static double far_from(const struct l2_values *extras, const struct l2_values *c
     return fmin(l2_values_quantile(chance, CHANCE) + CHANCE_CYCLES, sum / count / 2);
 }
 
-static int add_far(const struct copies *copies, const struct pair *pair, size_t e,
-                   struct l2_parts *parts, struct err *err)
+static void add_far(const struct copies *copies, const struct pair *pair, size_t e,
+                    struct l2_parts *parts)
 {
     double first = touch(copies, pair, 0, e);
-    int rc = l2_values_add(&parts->far_lines, first, err);
-    if (rc)
-        return rc;
-    if (!pair->repeats)
-        return l2_values_add(&parts->far_loads, first, err);
-    for (size_t r = 0; r < pair->repeats; r++) {
-        rc = l2_values_add(&parts->far_loads, pair->firsts[r * copies->elements + e], err);
-        if (rc)
-            return rc;
+    l2_values_add(&parts->far_lines, first);
+    if (!pair->repeats) {
+        l2_values_add(&parts->far_loads, first);
+        return;
     }
-    return 0;
+    for (size_t r = 0; r < pair->repeats; r++)
+        l2_values_add(&parts->far_loads, pair->firsts[r * copies->elements + e]);
 }
 
 /* Collects the extra cycles of those of the first `count` pairs that cross parts, and the
  * differences by chance. */
-static int collect_extras(const struct copies *copies, size_t count, struct l2_values *extras,
-                          struct l2_values *chance, struct err *err)
+static void collect_extras(const struct copies *copies, size_t count, struct l2_values *extras,
+                           struct l2_values *chance)
 {
     size_t n = copies->elements;
     for (size_t i = 0; i < count * n; i++) {
         const struct pair *pair = &copies->pairs[i / n];
         double off = touch(copies, pair, 1, i % n) - touch(copies, pair, 2, i % n);
-        int rc = crosses(copies, pair) ? l2_values_add(extras, extra(copies, pair, i % n), err) : 0;
-        if (rc)
-            return rc;
-        rc = l2_values_add(chance, off, err);
-        if (rc)
-            return rc;
-        rc = l2_values_add(chance, -off, err);
-        if (rc)
-            return rc;
+        if (crosses(copies, pair))
+            l2_values_add(extras, extra(copies, pair, i % n));
+        l2_values_add(chance, off);
+        l2_values_add(chance, -off);
     }
     l2_values_sort(chance);
-    return 0;
 }
 
 /* Collects the far touches of the first `count` pairs, and their share. */
-static int copies_collect_far(const struct copies *copies, size_t count, struct l2_parts *parts,
-                              double *out_share, struct err *err)
+static void copies_collect_far(const struct copies *copies, size_t count, struct l2_parts *parts,
+                               double *out_share)
 {
     struct l2_values extras = {0}, chance = {0};
     size_t n = copies->elements;
-    int rc = collect_extras(copies, count, &extras, &chance, err);
-    double from = rc ? 0 : far_from(&extras, &chance);
-    for (size_t i = 0; i < count * n && !rc; i++) {
+    collect_extras(copies, count, &extras, &chance);
+    double from = far_from(&extras, &chance);
+    for (size_t i = 0; i < count * n; i++) {
         const struct pair *pair = &copies->pairs[i / n];
         if (crosses(copies, pair) && extra(copies, pair, i % n) > from)
-            rc = add_far(copies, pair, i % n, parts, err);
+            add_far(copies, pair, i % n, parts);
     }
     *out_share = (double)parts->far_lines.count / (double)extras.count;
     l2_values_fini(&extras);
     l2_values_fini(&chance);
-    return rc;
 }
 
 /* Laplace's rule of succession: the probability that the next pair agrees with the groups. */
@@ -472,14 +436,9 @@ static int copies_find_groups(struct copies *copies, struct err *err)
     int rc = run_pairs(copies, err);
     if (rc)
         return rc;
-    rc = collect_chance(copies, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < copies->pair_count; i++) {
-        rc = judge_pair(copies, &copies->pairs[i], err);
-        if (rc)
-            return rc;
-    }
+    collect_chance(copies);
+    for (size_t i = 0; i < copies->pair_count; i++)
+        judge_pair(copies, &copies->pairs[i]);
     copies_group_sms(copies);
     return 0;
 }
@@ -487,28 +446,23 @@ static int copies_find_groups(struct copies *copies, struct err *err)
 static int measure_far(struct copies *copies, double near_width, struct l2_parts *parts,
                        struct err *err)
 {
-    size_t repeats, count = copies->pair_count;
+    size_t repeats = choose_repeats(copies), count = copies->pair_count;
     double far_share;
-    int rc = choose_repeats(copies, &repeats, err);
-    if (rc)
-        return rc;
+    int rc = 0;
     if (repeats > 1)
         rc = repeat_pairs(copies, repeats, &count, err);
     if (rc)
         return rc;
-    rc = copies_collect_far(copies, count, parts, &far_share, err);
-    if (rc)
-        return rc;
+    copies_collect_far(copies, count, parts, &far_share);
     copies_settle(copies, far_share, parts);
-    return l2_parts_set_far(parts, near_width, err);
+    l2_parts_set_far(parts, near_width);
+    return 0;
 }
 
 int l2_look_for_copies(struct probe_context *context, double near, double near_width,
                        struct l2_parts *out_parts, struct err *err)
 {
     struct copies *copies = mem_array(1, sizeof *copies);
-    if (!copies)
-        return err_no_memory(err);
     copies->context = context;
     copies->near = near;
     copies->sm_count = l2_sample_sms(context, copies->sms);

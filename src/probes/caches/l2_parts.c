@@ -21,16 +21,13 @@ static const double FENCE_WIDTHS = 3, FENCE_CYCLES = 8;
  * have a third there), and the smaller level has at least this share. */
 static const double VALLEY_MAX = 0.08, LEVEL_MIN = 0.1;
 
-int l2_values_add(struct l2_values *values, double value, struct err *err)
+void l2_values_add(struct l2_values *values, double value)
 {
     if (values->count == values->room) {
         double *grown = mem_grow(values->at, &values->room, values->count + 1, sizeof *grown);
-        if (!grown)
-            return err_no_memory(err);
         values->at = grown;
     }
     values->at[values->count++] = value;
-    return 0;
 }
 
 void l2_values_fini(struct l2_values *values)
@@ -157,15 +154,15 @@ double l2_values_parting(const struct l2_values *lower, const struct l2_values *
 }
 
 /* Where sorted values part into two levels; 0: they do not. */
-static int l2_values_find_split(const double *sorted, size_t count, double gap_min,
-                                size_t *out_split)
+static void l2_values_find_split(const double *sorted, size_t count, double gap_min,
+                                 size_t *out_split)
 {
     size_t split = 0, valley = 0;
     double gain;
     *out_split = 0;
     int rc = cpd_single(sorted, count, CPD_COST_MEAN, &split, &gain);
     if (rc || !split)
-        return rc == -ENOMEM ? rc : 0;
+        return;
     double low = cpd_mean(sorted, split), high = cpd_mean(sorted + split, count - split);
     double gap = high - low, least = LEVEL_MIN * (double)count;
     for (size_t i = 0; i < count; i++)
@@ -173,11 +170,10 @@ static int l2_values_find_split(const double *sorted, size_t count, double gap_m
     if (gap >= gap_min && (double)valley <= VALLEY_MAX * (double)count && (double)split >= least &&
         (double)(count - split) >= least)
         *out_split = split;
-    return 0;
 }
 
-int l2_values_levels(const struct l2_values *sorted, double gap, size_t most, double *out_levels,
-                     size_t *out_count, struct err *err)
+void l2_values_levels(const struct l2_values *sorted, double gap, size_t most, double *out_levels,
+                      size_t *out_count)
 {
     const double *at = sorted->at;
     size_t left = sorted->count, split = 0, count = 0;
@@ -185,9 +181,8 @@ int l2_values_levels(const struct l2_values *sorted, double gap, size_t most, do
         size_t end = left;
         /* The lowest level of what is left. */
         do {
-            int rc = count + 1 < most ? l2_values_find_split(at, end, gap, &split) : 0;
-            if (rc)
-                return err_no_memory(err);
+            if (count + 1 < most)
+                l2_values_find_split(at, end, gap, &split);
             end = split ? split : end;
         } while (split);
         out_levels[count++] = cpd_mean(at, end);
@@ -195,7 +190,6 @@ int l2_values_levels(const struct l2_values *sorted, double gap, size_t most, do
         left -= end;
     }
     *out_count = count;
-    return 0;
 }
 
 /* Levels closer than this many cycles are one level. */
@@ -239,22 +233,20 @@ static double far_spread(const struct l2_values *loads, double cap)
 }
 
 /* Nothing is cut off below: the lowest of three far levels may have only a third of the loads. */
-int l2_parts_set_far(struct l2_parts *parts, double near_width, struct err *err)
+void l2_parts_set_far(struct l2_parts *parts, double near_width)
 {
     const struct l2_fence lines = l2_values_fence(&parts->far_lines);
     struct l2_values ordered = {0}, inside = parts->far_lines;
-    int rc = 0;
-    for (size_t i = 0; i < parts->far_loads.count && !rc; i++)
-        rc = l2_values_add(&ordered, parts->far_loads.at[i], err);
-    double cap = rc ? 0 : l2_values_fence(&parts->far_loads).high;
+    for (size_t i = 0; i < parts->far_loads.count; i++)
+        l2_values_add(&ordered, parts->far_loads.at[i]);
+    double cap = l2_values_fence(&parts->far_loads).high;
     parts->far =
         (struct l2_latency){l2_values_mean_below(&ordered, cap), far_spread(&ordered, cap)};
     l2_values_fini(&ordered);
     while (inside.count && inside.at[inside.count - 1] > lines.high)
         inside.count--;
-    return rc ? rc
-              : l2_values_levels(&inside, fmax(near_width, LEVEL_GAP), L2_PARTS_MAX - 1,
-                                 parts->levels, &parts->level_count, err);
+    l2_values_levels(&inside, fmax(near_width, LEVEL_GAP), L2_PARTS_MAX - 1, parts->levels,
+                     &parts->level_count);
 }
 
 /* L2 in parts without copies: a line is near to the SMs of one part and far from all others.
@@ -299,26 +291,22 @@ static double *row_of(const struct homes *homes, size_t half, size_t sm)
 }
 
 /* Readings beyond the fence count as the fence. */
-static int homes_fill_rows(struct homes *homes, size_t sm, struct err *err)
+static void homes_fill_rows(struct homes *homes, size_t sm)
 {
     const struct l2_hits *hits = homes->hits;
     struct l2_values all = {0};
-    int rc = 0;
-    for (size_t i = 0; i < L2_PASSES * hits->elements && !rc; i++)
-        rc = l2_values_add(&all, l2_hit(hits, sm, 0, i), err);
-    if (!rc) {
-        const struct l2_fence fence = l2_values_fence(&all);
-        double mean = 0;
-        for (size_t i = 0; i < all.count; i++)
-            mean += fmin(all.at[i], fence.high) / (double)all.count;
-        homes->mean += mean / (double)hits->sms;
-        for (size_t pass = 0; pass < L2_PASSES; pass++)
-            for (size_t e = 0; e < hits->elements; e++)
-                row_of(homes, pass % HALVES, sm)[e] +=
-                    (fmin(l2_hit(hits, sm, pass, e), fence.high) - mean) / (L2_PASSES / HALVES);
-    }
+    for (size_t i = 0; i < L2_PASSES * hits->elements; i++)
+        l2_values_add(&all, l2_hit(hits, sm, 0, i));
+    const struct l2_fence fence = l2_values_fence(&all);
+    double mean = 0;
+    for (size_t i = 0; i < all.count; i++)
+        mean += fmin(all.at[i], fence.high) / (double)all.count;
+    homes->mean += mean / (double)hits->sms;
+    for (size_t pass = 0; pass < L2_PASSES; pass++)
+        for (size_t e = 0; e < hits->elements; e++)
+            row_of(homes, pass % HALVES, sm)[e] +=
+                (fmin(l2_hit(hits, sm, pass, e), fence.high) - mean) / (L2_PASSES / HALVES);
     l2_values_fini(&all);
-    return rc;
 }
 
 static int homes_compare_doubles(const void *a, const void *b)
@@ -400,12 +388,10 @@ static void dissolve_small(struct homes *homes)
     homes->group_count = kept;
 }
 
-static int average_groups(struct homes *homes, struct err *err)
+static void average_groups(struct homes *homes)
 {
     size_t n = homes->hits->elements, sizes[L2_PARTS_MAX] = {0};
     homes->seen = mem_array(homes->group_count * n, sizeof *homes->seen);
-    if (!homes->seen)
-        return err_no_memory(err);
     for (size_t sm = 0; sm < homes->hits->sms; sm++)
         sizes[homes->groups[sm]]++;
     for (size_t sm = 0; sm < homes->hits->sms; sm++)
@@ -413,16 +399,14 @@ static int average_groups(struct homes *homes, struct err *err)
             homes->seen[homes->groups[sm] * n + e] +=
                 (row_of(homes, 0, sm)[e] + row_of(homes, 1, sm)[e]) / HALVES /
                 (double)sizes[homes->groups[sm]];
-    return 0;
 }
 
 /* Finds the home of each element. margins: how much nearer the home is than the next group. */
-static int find_homes(const struct homes *homes, struct l2_parts *parts, struct l2_values *margins,
-                      size_t *counts, struct err *err)
+static void find_homes(const struct homes *homes, struct l2_parts *parts, struct l2_values *margins,
+                       size_t *counts)
 {
     size_t n = homes->hits->elements;
-    int rc = 0;
-    for (size_t e = 0; e < n && !rc; e++) {
+    for (size_t e = 0; e < n; e++) {
         double first = INFINITY, second = INFINITY;
         for (size_t g = 0; g < homes->group_count; g++) {
             double cycles = homes->seen[g * n + e];
@@ -435,10 +419,9 @@ static int find_homes(const struct homes *homes, struct l2_parts *parts, struct 
             }
         }
         counts[parts->home_of_element[e]]++;
-        rc = l2_values_add(margins, second - first, err);
+        l2_values_add(margins, second - first);
     }
     l2_values_sort(margins);
-    return rc;
 }
 
 /* True if elements and groups fit together as parts of L2 do. */
@@ -466,40 +449,32 @@ static bool are_parts(const struct homes *homes, const struct l2_values *margins
 
 /* All loads of lines whose home is not the SM's part; and the width of near ones, as means over the
  * SMs of a part. */
-static int homes_collect_far(const struct homes *homes, struct l2_parts *parts, double *out_width,
-                             struct err *err)
+static void homes_collect_far(const struct homes *homes, struct l2_parts *parts, double *out_width)
 {
     const struct l2_hits *hits = homes->hits;
     struct l2_values near = {0};
-    int rc = 0;
-    for (size_t e = 0; e < hits->elements && !rc; e++) {
+    for (size_t e = 0; e < hits->elements; e++) {
         uint8_t home = parts->home_of_element[e];
-        rc = l2_values_add(&near, homes->seen[home * hits->elements + e], err);
-        for (size_t g = 0; g < homes->group_count && !rc; g++)
+        l2_values_add(&near, homes->seen[home * hits->elements + e]);
+        for (size_t g = 0; g < homes->group_count; g++)
             if (g != home)
-                rc = l2_values_add(&parts->far_lines,
-                                   homes->mean + homes->seen[g * hits->elements + e], err);
-        for (size_t i = 0; i < hits->sms * L2_PASSES && !rc; i++)
+                l2_values_add(&parts->far_lines, homes->mean + homes->seen[g * hits->elements + e]);
+        for (size_t i = 0; i < hits->sms * L2_PASSES; i++)
             if (homes->groups[i / L2_PASSES] != home)
-                rc = l2_values_add(&parts->far_loads, l2_hit(hits, 0, i, e), err);
+                l2_values_add(&parts->far_loads, l2_hit(hits, 0, i, e));
     }
     l2_values_sort(&near);
     *out_width = l2_values_quantile(&near, 0.95) - l2_values_quantile(&near, 0.05);
     l2_values_fini(&near);
-    return rc;
 }
 
-static int homes_judge_groups(struct homes *homes, struct l2_parts *parts, struct err *err)
+static void homes_judge_groups(struct homes *homes, struct l2_parts *parts)
 {
     struct l2_values margins = {0};
     size_t counts[L2_PARTS_MAX] = {0};
     double width;
-    int rc = average_groups(homes, err);
-    if (rc)
-        goto out;
-    rc = find_homes(homes, parts, &margins, counts, err);
-    if (rc)
-        goto out;
+    average_groups(homes);
+    find_homes(homes, parts, &margins, counts);
     if (!are_parts(homes, &margins, counts, parts))
         goto out;
     parts->count = (uint32_t)homes->group_count;
@@ -507,34 +482,27 @@ static int homes_judge_groups(struct homes *homes, struct l2_parts *parts, struc
         parts->sms[homes->groups[sm]] = (int32_t)sm;
         parts->part_of_sm[sm] = homes->groups[sm];
     }
-    rc = homes_collect_far(homes, parts, &width, err);
-    if (rc)
-        goto out;
-    rc = l2_parts_set_far(parts, width, err);
+    homes_collect_far(homes, parts, &width);
+    l2_parts_set_far(parts, width);
 out:
     l2_values_fini(&margins);
-    return rc;
 }
 
-int l2_look_for_homes(const struct l2_hits *hits, double near, struct l2_parts *out_parts,
-                      struct err *err)
+void l2_look_for_homes(const struct l2_hits *hits, double near, struct l2_parts *out_parts)
 {
     struct homes homes = {.hits = hits, .gap_min = fmax(GAP_CYCLES, GAP_SHARE * near)};
     homes.rows = mem_array(HALVES * hits->sms * hits->elements, sizeof *homes.rows);
     homes.groups = mem_array(hits->sms, sizeof *homes.groups);
     out_parts->part_of_sm = mem_array(hits->sms, sizeof *out_parts->part_of_sm);
     out_parts->home_of_element = mem_array(hits->elements, sizeof *out_parts->home_of_element);
-    bool there = homes.rows && homes.groups && out_parts->part_of_sm && out_parts->home_of_element;
-    int rc = there ? 0 : err_no_memory(err);
-    for (size_t sm = 0; sm < hits->sms && !rc; sm++)
-        rc = homes_fill_rows(&homes, sm, err);
-    if (!rc && homes_group_sms(&homes)) {
+    for (size_t sm = 0; sm < hits->sms; sm++)
+        homes_fill_rows(&homes, sm);
+    if (homes_group_sms(&homes)) {
         dissolve_small(&homes);
         if (homes.group_count > 1 && homes.group_count <= L2_PARTS_MAX)
-            rc = homes_judge_groups(&homes, out_parts, err);
+            homes_judge_groups(&homes, out_parts);
     }
     free(homes.rows);
     free(homes.groups);
     free(homes.seen);
-    return rc;
 }

@@ -13,7 +13,7 @@ struct l2_values {
     size_t count, room;
 };
 
-int l2_values_add(struct l2_values *values, double value, struct err *err);
+void l2_values_add(struct l2_values *values, double value);
 
 void l2_values_fini(struct l2_values *values);
 
@@ -45,9 +45,9 @@ double l2_values_parting(const struct l2_values *lower, const struct l2_values *
                          double to);
 
 /* Parts sorted values into levels: at least `gap` apart, a tenth of the values in the smallest, and
- * next to none between two. Gives their means, at most `most`. 0 or -ENOMEM. */
-int l2_values_levels(const struct l2_values *sorted, double gap, size_t most, double *out_levels,
-                     size_t *out_count, struct err *err);
+ * next to none between two. Gives their means, at most `most`. */
+void l2_values_levels(const struct l2_values *sorted, double gap, size_t most, double *out_levels,
+                      size_t *out_count);
 
 enum {
     L2_PASSES = 4,
@@ -91,10 +91,9 @@ size_t l2_sample_sms(struct probe_context *context, int32_t *out_sms);
 
 /* Sorts the far loads and sets their mean, spread and levels. near_width: levels closer than this,
  * the scatter of near hits, are slices of one level. */
-int l2_parts_set_far(struct l2_parts *parts, double near_width, struct err *err);
+void l2_parts_set_far(struct l2_parts *parts, double near_width);
 
 /* near: the mean near hit. out_parts must be empty. */
-int l2_look_for_homes(const struct l2_hits *hits, double near, struct l2_parts *out_parts,
-                      struct err *err);
+void l2_look_for_homes(const struct l2_hits *hits, double near, struct l2_parts *out_parts);
 
 #endif

@@ -310,27 +310,15 @@ static const double CONFIDENCE = 0.95, DOUBTED = 0.5;
 
 static const char *const METRICS[] = {"l2.index", "l2.policy"};
 
-static int l2_structure_report_missing(struct probe_context *context, const char *metric,
-                                       const char *reason, struct err *err)
-{
-    return measures_add_missing(context->measures, metric, MEASURE_FAILED, reason)
-               ? 0
-               : err_no_memory(err);
-}
-
 /* The share that stays depends on the capacity: if that is in doubt, so is what follows. */
-static int l2_structure_settle(struct probe_context *context, struct measure *m, uint32_t n,
-                               struct err *err)
+static void l2_structure_settle(struct probe_context *context, struct measure *m, uint32_t n)
 {
     const struct measure *size = measures_get(context->measures, "l2.size");
     bool sure = size && size->status == MEASURE_OK;
-    if (!m)
-        return err_no_memory(err);
     m->n = n;
     m->confidence = sure ? CONFIDENCE : DOUBTED;
-    return !sure && measure_set_status(m, MEASURE_NOISY, "the size of L2 is not certain")
-               ? err_no_memory(err)
-               : 0;
+    if (!sure)
+        measure_set_status(m, MEASURE_NOISY, "the size of L2 is not certain");
 }
 
 static int l2_structure_report_index(struct probe_context *context, struct err *err)
@@ -339,16 +327,18 @@ static int l2_structure_report_index(struct probe_context *context, struct err *
     int rc = l2_measure_index(context, &context->l2, &index, err);
     if (rc)
         return rc;
-    if (index.kind == L2_INDEX_UNKNOWN)
-        return l2_structure_report_missing(context, "l2.index",
-                                           "strides that could tell do not stay apart from "
-                                           "those that are their control",
-                                           err);
+    if (index.kind == L2_INDEX_UNKNOWN) {
+        measures_add_missing(context->measures, "l2.index", MEASURE_FAILED,
+                             "strides that could tell do not stay apart from "
+                             "those that are their control");
+        return 0;
+    }
     const char *word = index.kind == L2_INDEX_REGULAR ? "regular" : "not_by_bits";
-    return l2_structure_settle(context,
-                               measures_add_words(context->measures, "l2.index", &word, 1,
-                                                  "few lines a power of two apart"),
-                               index.n, err);
+    l2_structure_settle(context,
+                        measures_add_words(context->measures, "l2.index", &word, 1,
+                                           "few lines a power of two apart"),
+                        index.n);
+    return 0;
 }
 
 /* What is kept as under LRU is kept by nothing else. What is kept as under no known policy may come
@@ -361,7 +351,7 @@ static bool may_be_lru(const struct probe_context *context, const struct l2_poli
     return policy->policy == REPLACEMENT_NOT_LRU || (policy->policy != REPLACEMENT_LRU && !one);
 }
 
-static int doubt_policy(struct measure *m, const struct l2_policy *policy, struct err *err)
+static void doubt_policy(struct measure *m, const struct l2_policy *policy)
 {
     char reason[L2_STRUCTURE_REASON_MAX];
     snprintf(reason, sizeof reason,
@@ -369,7 +359,7 @@ static int doubt_policy(struct measure *m, const struct l2_policy *policy, struc
              100 * policy->kept[L2_POLICY_PLAIN], 100 * policy->kept[L2_POLICY_AGAIN],
              100 * policy->kept[L2_POLICY_OFTEN]);
     m->confidence = DOUBTED;
-    return measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+    measure_set_status(m, MEASURE_NOISY, reason);
 }
 
 static int l2_structure_report_policy(struct probe_context *context, struct err *err)
@@ -381,8 +371,10 @@ static int l2_structure_report_policy(struct probe_context *context, struct err 
     const char *word = replacement_name(policy.policy);
     struct measure *m = measures_add_words(context->measures, "l2.policy", &word, 1,
                                            "what is kept of an area, used again or not");
-    rc = l2_structure_settle(context, m, policy.timed_loads, err);
-    return rc || !may_be_lru(context, &policy) ? rc : doubt_policy(m, &policy, err);
+    l2_structure_settle(context, m, policy.timed_loads);
+    if (may_be_lru(context, &policy))
+        doubt_policy(m, &policy);
+    return 0;
 }
 
 static int run_l2_structure(struct probe_context *context, struct err *err)
@@ -392,10 +384,10 @@ static int run_l2_structure(struct probe_context *context, struct err *err)
     if (rc)
         return rc;
     if (l2->unbounded || !l2->line_bytes) {
-        for (size_t i = 0; i < COUNT_OF(METRICS) && !rc; i++)
-            rc = l2_structure_report_missing(
-                context, METRICS[i],
-                l2->unbounded ? "L2 could not be overfilled" : "the line is not known", err);
+        for (size_t i = 0; i < COUNT_OF(METRICS); i++)
+            measures_add_missing(context->measures, METRICS[i], MEASURE_FAILED,
+                                 l2->unbounded ? "L2 could not be overfilled"
+                                               : "the line is not known");
         return rc;
     }
     rc = l2_structure_report_index(context, err);
@@ -458,8 +450,6 @@ static int chase_units(struct probe_context *context, const struct l2_study *l2,
     size_t count = units / JOB_LOADS;
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers = NULL;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++) {
         jobs[i] = chase_job();
         jobs[i].cold_l2 = i == 0;
@@ -501,13 +491,11 @@ static uint64_t find_begin(const uint8_t *misses, uint64_t units)
 
 /* The most frequent distance between two misses from `begin` on, except of neighbours: a stream
  * that is found anew begins with a few of these. 0: there are not two misses. */
-static int find_distance(const uint8_t *misses, uint64_t begin, uint64_t units,
-                         uint64_t *out_distance, double *out_agreement, struct err *err)
+static void find_distance(const uint8_t *misses, uint64_t begin, uint64_t units,
+                          uint64_t *out_distance, double *out_agreement)
 {
     uint32_t *counts = mem_array(units + 1, sizeof *counts), all = 0;
     uint64_t last = units, best = 0;
-    if (!counts)
-        return err_no_memory(err);
     for (uint64_t i = begin; i < units; i++) {
         if (misses[i] < CHASES)
             continue;
@@ -522,11 +510,10 @@ static int find_distance(const uint8_t *misses, uint64_t begin, uint64_t units,
     *out_distance = best;
     *out_agreement = all ? (double)counts[best] / all : 1;
     free(counts);
-    return 0;
 }
 
-static int l2_prefetch_analyse(const struct l2_study *l2, const uint8_t *misses, uint64_t units,
-                               struct l2_prefetch *found, struct err *err)
+static void l2_prefetch_analyse(const struct l2_study *l2, const uint8_t *misses, uint64_t units,
+                                struct l2_prefetch *found)
 {
     uint64_t hits = 0, begin = find_begin(misses, units), distance = 0;
     for (uint64_t i = 0; i < units; i++)
@@ -537,18 +524,15 @@ static int l2_prefetch_analyse(const struct l2_study *l2, const uint8_t *misses,
         found->kind = L2_PREFETCH_NONE;
         found->agreement = 1 - found->hit_share;
         found->from_bytes = 0;
-        return 0;
+        return;
     }
     /* The last miss before the hits brought the first of them. */
     uint64_t first = begin ? begin - 1 : 0;
-    int rc = find_distance(misses, first, units, &distance, &found->agreement, err);
-    if (rc)
-        return rc;
+    find_distance(misses, first, units, &distance, &found->agreement);
     found->kind = begin == units || found->agreement < AGREEMENT_MIN ? L2_PREFETCH_IRREGULAR
                   : distance                                         ? L2_PREFETCH_FOUND
                                                                      : L2_PREFETCH_BEYOND;
     found->ahead_bytes = ((distance ? distance : units - begin + 1) - 1) * l2->fetch_bytes;
-    return 0;
 }
 
 /* After the stage L2_FETCH. */
@@ -559,13 +543,11 @@ static int l2_measure_prefetch(struct probe_context *context, const struct l2_st
     struct l2_prefetch found = {.footprint_bytes = units * l2->fetch_bytes,
                                 .n = (uint32_t)(CHASES * units)};
     uint8_t *misses = mem_array(units, sizeof *misses);
-    if (!misses)
-        return err_no_memory(err);
     int rc = 0;
     for (size_t i = 0; i < CHASES && !rc; i++)
         rc = chase_units(context, l2, units, misses, err);
     if (!rc)
-        rc = l2_prefetch_analyse(l2, misses, units, &found, err);
+        l2_prefetch_analyse(l2, misses, units, &found);
     free(misses);
     if (!rc)
         *out_prefetch = found;
@@ -576,38 +558,24 @@ enum { L2_PREFETCH_REASON_MAX = 160 };
 
 static const char METHOD[] = "cold chase in ascending order, distance between misses";
 
-static int l2_prefetch_report_missing(struct probe_context *context, const char *metric,
-                                      enum measure_status status, const char *reason,
-                                      struct err *err)
-{
-    return measures_add_missing(context->measures, metric, status, reason) ? 0 : err_no_memory(err);
-}
-
-static int report_bytes(struct probe_context *context, const char *metric, uint64_t bytes,
-                        bool at_least, const struct l2_prefetch *found, struct err *err)
+static void report_bytes(struct probe_context *context, const char *metric, uint64_t bytes,
+                         bool at_least, const struct l2_prefetch *found)
 {
     struct measure *m = measures_add(context->measures, metric, (double)bytes, "B", METHOD);
-    if (!m)
-        return err_no_memory(err);
     m->bound = at_least ? MEASURE_AT_LEAST : MEASURE_EXACT;
     m->n = found->n;
     m->confidence = found->agreement;
-    return facts_set_int(&m->notes, "footprint", (int64_t)found->footprint_bytes)
-               ? err_no_memory(err)
-               : 0;
+    facts_set_int(&m->notes, "footprint", (int64_t)found->footprint_bytes);
 }
 
-static int report_irregular(struct probe_context *context, const struct l2_prefetch *found,
-                            struct err *err)
+static void report_irregular(struct probe_context *context, const struct l2_prefetch *found)
 {
     char reason[L2_PREFETCH_REASON_MAX];
     snprintf(reason, sizeof reason,
              "%.0f %% of first loads in ascending order hit, but misses are not evenly apart",
              100 * found->hit_share);
-    int rc = l2_prefetch_report_missing(context, "l2.prefetch", MEASURE_FAILED, reason, err);
-    return rc ? rc
-              : l2_prefetch_report_missing(context, "l2.prefetch_from", MEASURE_FAILED, reason,
-                                           err);
+    measures_add_missing(context->measures, "l2.prefetch", MEASURE_FAILED, reason);
+    measures_add_missing(context->measures, "l2.prefetch_from", MEASURE_FAILED, reason);
 }
 
 static int run_prefetch(struct probe_context *context, struct err *err)
@@ -619,16 +587,19 @@ static int run_prefetch(struct probe_context *context, struct err *err)
     rc = l2_measure_prefetch(context, &context->l2, &found, err);
     if (rc)
         return rc;
-    if (found.kind == L2_PREFETCH_IRREGULAR)
-        return report_irregular(context, &found, err);
-    rc = report_bytes(context, "l2.prefetch", found.ahead_bytes, found.kind == L2_PREFETCH_BEYOND,
-                      &found, err);
-    if (rc)
-        return rc;
-    if (found.kind == L2_PREFETCH_NONE)
-        return l2_prefetch_report_missing(context, "l2.prefetch_from", MEASURE_UNSUPPORTED,
-                                          "L2 does not prefetch from main memory", err);
-    return report_bytes(context, "l2.prefetch_from", found.from_bytes, false, &found, err);
+    if (found.kind == L2_PREFETCH_IRREGULAR) {
+        report_irregular(context, &found);
+        return 0;
+    }
+    report_bytes(context, "l2.prefetch", found.ahead_bytes, found.kind == L2_PREFETCH_BEYOND,
+                 &found);
+    if (found.kind == L2_PREFETCH_NONE) {
+        measures_add_missing(context->measures, "l2.prefetch_from", MEASURE_UNSUPPORTED,
+                             "L2 does not prefetch from main memory");
+        return 0;
+    }
+    report_bytes(context, "l2.prefetch_from", found.from_bytes, false, &found);
+    return 0;
 }
 
 const struct probe probe_l2_prefetch = {

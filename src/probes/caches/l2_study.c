@@ -93,14 +93,9 @@ static int measure_hits(struct probe_context *context, struct l2_hits *hits, str
     struct device_job *jobs = mem_array(hits->sms, sizeof *jobs);
     double *averages = mem_array(2 * hits->sms, sizeof *averages);
     struct device_answer *answers;
-    int rc = 0;
-    if (!hits->cycles || !jobs || !averages) {
-        rc = err_no_memory(err);
-        goto out;
-    }
     for (size_t sm = 0; sm < hits->sms; sm++)
         jobs[sm] = hits_job(hits, &array, sm);
-    rc = chase_run(context, jobs, hits->sms, 0, &answers, err);
+    int rc = chase_run(context, jobs, hits->sms, 0, &answers, err);
     if (rc)
         goto out;
     take_hits(hits, answers, averages, averages + hits->sms);
@@ -119,28 +114,25 @@ static bool is_near(const struct l2_parts *parts, size_t sm, size_t element)
 }
 
 /* Adds the near hits of an SM in all passes to values. */
-static int collect_near(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
-                        struct l2_values *values, struct err *err)
+static void collect_near(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
+                         struct l2_values *values)
 {
     for (size_t p = 0; p < L2_PASSES; p++)
         for (size_t e = 0; e < hits->elements; e++) {
             if (!is_near(parts, sm, e))
                 continue;
-            int rc = l2_values_add(values, l2_hit(hits, sm, p, e), err);
-            if (rc)
-                return rc;
+            l2_values_add(values, l2_hit(hits, sm, p, e));
         }
-    return 0;
 }
 
 /* The mean near hit of an SM without spikes: of each pass, and (last) of all. A pass that lies
  * mostly outside the fence is no spike. */
-static int near_means(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
-                      double out_means[L2_PASSES + 1], struct err *err)
+static void near_means(const struct l2_hits *hits, const struct l2_parts *parts, size_t sm,
+                       double out_means[L2_PASSES + 1])
 {
     struct l2_values own = {0};
-    int rc = collect_near(hits, parts, sm, &own, err);
-    const struct l2_fence fence = rc ? (struct l2_fence){0} : l2_values_fence(&own);
+    collect_near(hits, parts, sm, &own);
+    const struct l2_fence fence = l2_values_fence(&own);
     double all = 0, all_count = 0;
     l2_values_fini(&own);
     for (size_t p = 0; p < L2_PASSES; p++) {
@@ -159,27 +151,22 @@ static int near_means(const struct l2_hits *hits, const struct l2_parts *parts, 
         all_count += count;
     }
     out_means[L2_PASSES] = all / all_count;
-    return rc;
 }
 
 /* Sets the mean of the median SM, the map of all SMs, and how much the passes differ. out_near: the
  * hits of all SMs, sorted; its old content is released. */
-static int set_near(const struct l2_hits *hits, const struct l2_parts *parts, struct l2_study *l2,
-                    struct l2_values *out_near, struct err *err)
+static void set_near(const struct l2_hits *hits, const struct l2_parts *parts, struct l2_study *l2,
+                     struct l2_values *out_near)
 {
     double passes[L2_PASSES][L2_MAP_MAX], medians[L2_PASSES];
     l2_values_fini(out_near);
     for (size_t sm = 0; sm < hits->sms; sm++) {
         double means[L2_PASSES + 1];
-        int rc = near_means(hits, parts, sm, means, err);
-        if (rc)
-            return rc;
+        near_means(hits, parts, sm, means);
         for (size_t p = 0; p < L2_PASSES; p++)
             passes[p][sm] = means[p];
         l2->map[sm] = means[L2_PASSES];
-        rc = collect_near(hits, parts, sm, out_near, err);
-        if (rc)
-            return rc;
+        collect_near(hits, parts, sm, out_near);
     }
     l2_values_sort(out_near);
     for (size_t p = 0; p < L2_PASSES; p++)
@@ -191,7 +178,6 @@ static int set_near(const struct l2_hits *hits, const struct l2_parts *parts, st
     l2->average_cycles = hits->average;
     l2->cycles_per_ns = hits->per_ns;
     l2->level_n = (uint32_t)(hits->sms * L2_PASSES * hits->elements);
-    return 0;
 }
 
 /* First looks for copies; if there are none, for homes. near: all hits, sorted. */
@@ -202,7 +188,7 @@ static int find_parts(struct probe_context *context, const struct l2_hits *hits,
     parts->confidence = NAN;
     int rc = l2_look_for_copies(context, cycles, width, parts, err);
     if (!rc && !parts->count)
-        rc = l2_look_for_homes(hits, cycles, parts, err);
+        l2_look_for_homes(hits, cycles, parts);
     if (hits->sms < 2)
         snprintf(parts->doubt, sizeof parts->doubt, "there is only one SM to see L2 from");
     return rc;
@@ -263,11 +249,10 @@ static int measure_cold(struct probe_context *context, struct l2_values *all,
     if (rc)
         return rc;
     for (size_t i = 0; i < L2_SAMPLE_MAX; i++)
-        for (size_t e = 0; e < COLD_ELEMENTS && !rc; e++) {
+        for (size_t e = 0; e < COLD_ELEMENTS; e++) {
             double cycles = answers[i].samples[0].kept[e];
-            rc = l2_values_add(all, cycles, err);
-            if (!rc)
-                rc = l2_values_add(&groups[i % L2_GROUPS], cycles, err);
+            l2_values_add(all, cycles);
+            l2_values_add(&groups[i % L2_GROUPS], cycles);
         }
     device_answers_fini(answers, L2_SAMPLE_MAX);
     free(answers);
@@ -343,16 +328,12 @@ static int l2_measure_level(struct probe_context *context, struct l2_study *l2, 
     int rc = measure_hits(context, &hits, err);
     if (rc)
         goto out;
-    rc = set_near(&hits, &parts, l2, &near, err);
-    if (rc)
-        goto out;
+    set_near(&hits, &parts, l2, &near);
     rc = find_parts(context, &hits, l2->near.cycles, &near, &parts, err);
     if (rc)
         goto out;
     if (parts.count && parts.part_of_sm) /* the first call took all hits for near ones */
-        rc = set_near(&hits, &parts, l2, &near, err);
-    if (rc)
-        goto out;
+        set_near(&hits, &parts, l2, &near);
     set_parts(&parts, l2);
     rc = set_main(context, &hits, l2, &cold, err);
     if (rc)

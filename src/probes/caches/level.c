@@ -140,9 +140,7 @@ static void cut_further(struct pool *misses, const struct pool *past)
 
 int level_measure_global(struct probe_context *context, struct study *study, struct err *err)
 {
-    struct global_pools *pools = calloc(1, sizeof *pools);
-    if (!pools)
-        return err_no_memory(err);
+    struct global_pools *pools = mem_array(1, sizeof *pools);
     int rc = global_run_jobs(context, study, pools, err);
     if (rc)
         goto out;
@@ -230,7 +228,7 @@ static int trial_init(struct probe_context *context, struct trial *trial, struct
     trial->first = mem_array(2 * count + trial->sms * trial->elements, sizeof *trial->first);
     trial->second = trial->first + count;
     trial->usual = trial->second + count;
-    return trial->first ? 0 : err_no_memory(err);
+    return 0;
 }
 
 static struct device_array constant_array(uint64_t offset, uint64_t bytes, uint64_t stride)
@@ -269,8 +267,6 @@ static int run_trial(struct probe_context *context, struct trial *trial, struct 
     size_t count = trial->sms * trial->sizes;
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++)
         jobs[i] = trial_job(context, trial, i / trial->sizes, i % trial->sizes);
     int rc = chase_run(context, jobs, count, 1, &answers, err);
@@ -299,13 +295,10 @@ static void learn_noise(struct trial *trial)
                 touches[size] = trial->first[trial_at(trial, sm, size, e)];
             double usual = cpd_median(touches, trial->sizes);
             trial->usual[sm * trial->elements + e] = usual;
-            for (size_t size = 0; noise && size < trial->sizes; size++)
+            for (size_t size = 0; size < trial->sizes; size++)
                 noise[trial_at(trial, sm, size, e)] = touches[size] - usual;
         }
-    if (!noise) {
-        trial->low = NAN;
-        return;
-    }
+
     double lower = cpd_quantile(noise, count, 0.25), upper = cpd_quantile(noise, count, 0.75);
     trial->low = lower - FENCE_RANGES * (upper - lower) - FENCE_CYCLES;
     free(noise);
@@ -440,8 +433,7 @@ static int constant_settle(struct probe_context *context, struct trial *trial,
     struct study *l15 = &context->studies[STUDY_CONSTANT_L15];
     double missed = 0;
     learn_noise(trial);
-    if (isnan(trial->low))
-        return err_no_memory(err);
+
     for (size_t i = 0; i < trial->sms * trial->sizes * trial->elements; i++)
         pool_add_load(&pools->first, trial->first[i]);
     trial->floor = FASTER_SHARE * pool_quantile(&pools->first, FASTEST_QUANTILE);
@@ -464,10 +456,8 @@ static int constant_settle(struct probe_context *context, struct trial *trial,
 
 int level_measure_constant(struct probe_context *context, struct err *err)
 {
-    struct constant_pools *pools = calloc(1, sizeof *pools);
+    struct constant_pools *pools = mem_array(1, sizeof *pools);
     struct trial trial = {0};
-    if (!pools)
-        return err_no_memory(err);
     int rc = trial_init(context, &trial, err);
     if (rc)
         goto out;

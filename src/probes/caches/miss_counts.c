@@ -116,7 +116,7 @@ void miss_counts_fini(struct miss_counts *items, size_t count)
     }
 }
 
-/* Lays out the counters; returns the number of jobs, 0 if out of memory. */
+/* Lays out the counters; returns the number of jobs. */
 static size_t miss_counts_prepare(struct miss_counts *items, size_t count)
 {
     size_t jobs = 0;
@@ -129,8 +129,6 @@ static size_t miss_counts_prepare(struct miss_counts *items, size_t count)
                              ? counts->passes
                              : (uint32_t)(parts.jobs * parts.loads / counts->elements);
         counts->misses = mem_array(counts->elements, sizeof *counts->misses);
-        if (!counts->misses)
-            return 0;
         jobs += parts.jobs;
     }
     return jobs;
@@ -143,15 +141,13 @@ int miss_counts_run(struct probe_context *context, const struct study *study,
     for (size_t i = 0; i < count; i++)
         items[i].misses = NULL;
     size_t all = miss_counts_prepare(items, count), at = 0;
-    struct device_job *jobs = all ? mem_array(all, sizeof *jobs) : NULL;
-    int rc = jobs ? 0 : err_no_memory(err);
-    for (size_t i = 0; i < count && !rc; i++) {
+    struct device_job *jobs = mem_array(all, sizeof *jobs);
+    for (size_t i = 0; i < count; i++) {
         const struct parts parts = parts_of(&items[i]);
         for (uint32_t k = 0; k < parts.jobs; k++)
             jobs[at++] = miss_counts_make_job(study, &items[i], &parts, k);
     }
-    if (!rc)
-        rc = chase_run(context, jobs, all, study->at_once, &answers, err);
+    int rc = chase_run(context, jobs, all, study->at_once, &answers, err);
     free(jobs);
     if (rc) {
         miss_counts_fini(items, count);

@@ -93,16 +93,13 @@ struct differences {
     double lru, fifo, loads;
 };
 
-static int compare_sample(const struct reuse_pattern *p, const struct device_sample *sample,
-                          struct differences *d, struct err *err)
+static void compare_sample(const struct reuse_pattern *p, const struct device_sample *sample,
+                           struct differences *d)
 {
     bool *lru = mem_array(p->timed, sizeof *lru), *fifo = mem_array(p->timed, sizeof *fifo);
-    int rc = lru && fifo ? 0 : -ENOMEM;
-    if (!rc)
-        rc = reuse_pattern_predict(p, false, lru);
-    if (!rc)
-        rc = reuse_pattern_predict(p, true, fifo);
-    for (uint32_t k = 0; k < sample->kept_count && !rc; k++) {
+    reuse_pattern_predict(p, false, lru);
+    reuse_pattern_predict(p, true, fifo);
+    for (uint32_t k = 0; k < sample->kept_count; k++) {
         uint32_t line = (uint32_t)((uint64_t)k * p->timed / sample->kept_count);
         bool missed = sample->kept[k] > 0;
         d->lru += missed != lru[line];
@@ -111,7 +108,6 @@ static int compare_sample(const struct reuse_pattern *p, const struct device_sam
     }
     free(lru);
     free(fifo);
-    return rc ? err_no_memory(err) : 0;
 }
 
 static size_t jobs_of(const struct study *study, const struct cache_sets *sets,
@@ -137,7 +133,7 @@ static int try_pattern(struct probe_context *context, const struct study *study,
         return rc;
     *out = (struct differences){0};
     for (size_t i = 0; i < count && !rc; i++)
-        rc = compare_sample(p, &answers[i].samples[0], out, err);
+        compare_sample(p, &answers[i].samples[0], out);
     device_answers_fini(answers, count);
     free(answers);
     return rc;
@@ -313,9 +309,8 @@ static int compare_pattern(struct probe_context *context, const struct study *st
         return rc;
     uint64_t seed = probe_analysis_seed(context);
     for (size_t policy = 0; policy < REUSE_POLICIES; policy++) {
-        if (reuse_scattered_imitate(&loads, &shape, (enum reuse_policy)policy, IMITATED, seed,
-                                    &imitated))
-            return err_no_memory(err);
+        reuse_scattered_imitate(&loads, &shape, (enum reuse_policy)policy, IMITATED, seed,
+                                &imitated);
         add_distance(study, &seen, &imitated, &distances[policy]);
     }
     return 0;

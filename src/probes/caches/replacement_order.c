@@ -32,17 +32,13 @@ struct device_array replacement_rows(const struct study *study, const struct cac
 
 /* The order of misses in one set that has one line too many. */
 
-int eviction_order_init(struct eviction_order *order, uint32_t ways)
+void eviction_order_init(struct eviction_order *order, uint32_t ways)
 {
     *order = (struct eviction_order){.ways = ways};
     order->way_of = mem_array(ways + 1, sizeof *order->way_of);
     order->counts = mem_array(ways, sizeof *order->counts);
     order->steps = mem_array(ways, sizeof *order->steps);
     order->line_in = mem_array(ways, sizeof *order->line_in);
-    if (order->way_of && order->counts && order->steps && order->line_in)
-        return 0;
-    eviction_order_fini(order);
-    return -ENOMEM;
 }
 
 void eviction_order_fini(struct eviction_order *order)
@@ -205,8 +201,8 @@ struct followed {
     size_t jobs;
 };
 
-static int plan_followed(const struct study *study, const struct cache_sets *sets,
-                         struct followed *f, struct err *err)
+static void plan_followed(const struct study *study, const struct cache_sets *sets,
+                          struct followed *f)
 {
     bool alone = replacement_one_set(study, sets);
     double stray = fmax(sets->stray, 5e-4), per_set = (double)sets->ways + 1;
@@ -225,13 +221,10 @@ static int plan_followed(const struct study *study, const struct cache_sets *set
         (study->loads_are_expensive ? LOADS_MOST : LOADS_MOST_REAL) / (double)(f->loads + f->fill);
     f->jobs = (size_t)fmax(fmin(fmin(wanted / each, most), JOBS_MAX), 1);
     f->line_of = mem_array(f->elements, sizeof *f->line_of);
-    if (!f->line_of)
-        return err_no_memory(err);
     for (uint64_t i = 0; i <= sets->ways; i++)
         f->line_of[alone ? i : sets->group[i]] = (uint32_t)i + 1;
     for (uint64_t k = 0; k < f->loads; k++)
         f->in_set += f->line_of[(f->fill + k) % f->elements] > 0;
-    return 0;
 }
 
 static int follow(struct probe_context *context, const struct study *study,
@@ -239,8 +232,6 @@ static int follow(struct probe_context *context, const struct study *study,
 {
     struct device_answer *answers = NULL;
     struct device_job *jobs = mem_array(f->jobs, sizeof *jobs);
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < f->jobs; i++) {
         jobs[i] = miss_counts_job(study);
         chase_add(&jobs[i], DEVICE_WARM, &f->array, f->fill);
@@ -280,21 +271,20 @@ static void imitate(struct probe_context *context, const struct study *study,
 
 /* The shares of the ways with which imitated counts are as those seen: in short jobs some evictions
  * are not seen, of some ways more often than of others. `own` has the last imitation. */
-static int fit_shares(struct probe_context *context, const struct study *study,
-                      const struct cache_sets *sets, const struct followed *f,
-                      const struct eviction_order *order, struct replacement *r,
-                      struct eviction_order *own, struct err *err)
+static void fit_shares(struct probe_context *context, const struct study *study,
+                       const struct cache_sets *sets, const struct followed *f,
+                       const struct eviction_order *order, struct replacement *r,
+                       struct eviction_order *own)
 {
     for (uint32_t i = 0; i < order->ways; i++)
         r->shares[i] = (double)order->counts[i] / (double)order->total;
     for (int round = 0;; round++) {
         double sum = 0;
         eviction_order_fini(own);
-        if (eviction_order_init(own, order->ways))
-            return err_no_memory(err);
+        eviction_order_init(own, order->ways);
         imitate(context, study, sets, f, r->shares, IMITATED, own);
         if (round == FIT_ROUNDS || eviction_order_unequal(order, own) < ALIKE)
-            return 0;
+            return;
         for (uint32_t i = 0; i < order->ways; i++) {
             double seen = (double)order->counts[i] / (double)order->total;
             r->shares[i] *= seen * (double)own->total / fmax((double)own->counts[i], 1);
@@ -306,31 +296,25 @@ static int fit_shares(struct probe_context *context, const struct study *study,
 }
 
 /* Whether a bias would be seen in as many jobs as were followed: strays may mix up the ways. */
-static int would_see_bias(struct probe_context *context, const struct study *study,
-                          const struct cache_sets *sets, const struct followed *f,
-                          const struct eviction_order *equal, bool *out_seen, struct err *err)
+static void would_see_bias(struct probe_context *context, const struct study *study,
+                           const struct cache_sets *sets, const struct followed *f,
+                           const struct eviction_order *equal, bool *out_seen)
 {
     struct eviction_order biased;
     double *shares = mem_array(equal->ways, sizeof *shares);
-    if (!shares)
-        return err_no_memory(err);
-    if (eviction_order_init(&biased, equal->ways)) {
-        free(shares);
-        return err_no_memory(err);
-    }
+    eviction_order_init(&biased, equal->ways);
     for (uint32_t i = 0; i < equal->ways; i++)
         shares[i] = (i == 1 ? BIAS : 1) / (equal->ways - 1 + BIAS);
     imitate(context, study, sets, f, shares, 1, &biased);
     *out_seen = eviction_order_unequal(&biased, equal) > CLEAR;
     eviction_order_fini(&biased);
     free(shares);
-    return 0;
 }
 
 /* Ways that are taken independently of each other are random, with equal shares or not. */
-static int judge_order(struct probe_context *context, const struct study *study,
-                       const struct cache_sets *sets, const struct followed *f,
-                       const struct eviction_order *order, struct replacement *r, struct err *err)
+static void judge_order(struct probe_context *context, const struct study *study,
+                        const struct cache_sets *sets, const struct followed *f,
+                        const struct eviction_order *order, struct replacement *r)
 {
     struct eviction_order equal = {0}, own = {0};
     r->n = (uint32_t)order->total;
@@ -338,20 +322,16 @@ static int judge_order(struct probe_context *context, const struct study *study,
     if (order->total < 10ull * order->ways || order->stepped < 5ull * order->ways) {
         snprintf(r->reason, sizeof r->reason, "only %llu evictions of %u ways were followed",
                  (unsigned long long)order->total, order->ways);
-        return 0;
+        return;
     }
-    if (eviction_order_init(&equal, order->ways))
-        return err_no_memory(err);
+    eviction_order_init(&equal, order->ways);
     imitate(context, study, sets, f, NULL, IMITATED, &equal);
     bool biased = eviction_order_unequal(order, &equal) > BY_CHANCE;
     bool countable = order->ways <= REPLACEMENT_WAYS_MAX, seen = true;
-    int rc = biased && countable ? fit_shares(context, study, sets, f, order, r, &own, err)
-             : biased            ? 0
-                                 : would_see_bias(context, study, sets, f, &equal, &seen, err);
-    if (rc) {
-        eviction_order_fini(&equal);
-        return rc;
-    }
+    if (biased && countable)
+        fit_shares(context, study, sets, f, order, r, &own);
+    else if (!biased)
+        would_see_bias(context, study, sets, f, &equal, &seen);
     double dependent = eviction_order_dependent(order, biased && countable ? &own : &equal);
     if (dependent > BY_CHANCE)
         snprintf(r->reason, sizeof r->reason,
@@ -366,7 +346,6 @@ static int judge_order(struct probe_context *context, const struct study *study,
         r->policy = biased ? REPLACEMENT_BIASED : REPLACEMENT_RANDOM;
     eviction_order_fini(&equal);
     eviction_order_fini(&own);
-    return 0;
 }
 
 int replacement_by_order(struct probe_context *context, const struct study *study,
@@ -374,13 +353,11 @@ int replacement_by_order(struct probe_context *context, const struct study *stud
 {
     struct eviction_order order;
     struct followed f = {0};
-    if (eviction_order_init(&order, (uint32_t)sets->ways))
-        return err_no_memory(err);
-    int rc = plan_followed(study, sets, &f, err);
+    eviction_order_init(&order, (uint32_t)sets->ways);
+    plan_followed(study, sets, &f);
+    int rc = follow(context, study, &f, &order, err);
     if (!rc)
-        rc = follow(context, study, &f, &order, err);
-    if (!rc)
-        rc = judge_order(context, study, sets, &f, &order, r, err);
+        judge_order(context, study, sets, &f, &order, r);
     free(f.line_of);
     eviction_order_fini(&order);
     return rc;

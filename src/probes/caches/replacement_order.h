@@ -23,7 +23,7 @@ struct eviction_order {
     bool last_known;
 };
 
-int eviction_order_init(struct eviction_order *order, uint32_t ways); /* 0 or -ENOMEM */
+void eviction_order_init(struct eviction_order *order, uint32_t ways);
 
 void eviction_order_fini(struct eviction_order *order);
 

@@ -116,8 +116,6 @@ int resident_measure_share(struct probe_context *context, const struct study *st
 {
     struct device_job *jobs = mem_array(layout->jobs, sizeof *jobs);
     struct device_answer *answers = NULL;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < layout->jobs; i++)
         jobs[i] = resident_make_job(context, study, layout);
     int rc = chase_run(context, jobs, layout->jobs, study->at_once, &answers, err);

@@ -46,19 +46,16 @@ static void load_range(struct set *set, uint32_t first, uint32_t count)
         reuse_set_load(set, first + i);
 }
 
-int reuse_pattern_predict(const struct reuse_pattern *pattern, bool fifo, bool *out_missed)
+void reuse_pattern_predict(const struct reuse_pattern *pattern, bool fifo, bool *out_missed)
 {
     struct set set = {.lines = pattern->ways + pattern->more, .ways = pattern->ways, .fifo = fifo};
     set.since = mem_array(set.lines, sizeof *set.since);
-    if (!set.since)
-        return -ENOMEM;
     load_range(&set, 0, pattern->ways);
     load_range(&set, pattern->first, pattern->again);
     load_range(&set, pattern->ways, pattern->more);
     for (uint32_t i = 0; i < pattern->timed; i++)
         out_missed[i] = !reuse_set_load(&set, i);
     free(set.since);
-    return 0;
 }
 
 /* LRU, FIFO or pseudo-LRU: which lines, scattered over all sets at random, miss after some of them
@@ -197,9 +194,9 @@ static void reuse_scattered_imitate_job(struct cache *cache, const struct reuse_
     reuse_sums_add(sums, missed);
 }
 
-int reuse_scattered_imitate(const struct reuse_scattered *loads, const struct reuse_sets *sets,
-                            enum reuse_policy policy, uint32_t draws, uint64_t seed,
-                            struct reuse_shares *out_shares)
+void reuse_scattered_imitate(const struct reuse_scattered *loads, const struct reuse_sets *sets,
+                             enum reuse_policy policy, uint32_t draws, uint64_t seed,
+                             struct reuse_shares *out_shares)
 {
     struct cache cache = {.sets = sets->sets, .ways = sets->ways, .policy = policy};
     struct draws drawn = {.region = sets->region};
@@ -211,20 +208,17 @@ int reuse_scattered_imitate(const struct reuse_scattered *loads, const struct re
     cache.trees = mem_array(sets->sets, sizeof *cache.trees);
     drawn.first = mem_array(sets->region, sizeof *drawn.first);
     drawn.more = mem_array(sets->region, sizeof *drawn.more);
-    int rc = cache.lines && cache.held && cache.trees && drawn.first && drawn.more ? 0 : -ENOMEM;
-    for (uint64_t i = 0; i < sets->region && !rc; i++)
+    for (uint64_t i = 0; i < sets->region; i++)
         drawn.first[i] = drawn.more[i] = (uint32_t)i;
-    for (uint32_t i = 0; i < draws && !rc; i++) {
+    for (uint32_t i = 0; i < draws; i++) {
         reuse_scattered_draw(drawn.first, sets->region, loads->first, &rng);
         reuse_scattered_draw(drawn.more, sets->region, loads->more, &rng);
         reuse_scattered_imitate_job(&cache, loads, &drawn, &sums);
     }
-    if (!rc)
-        *out_shares = reuse_sums_shares(&sums);
+    *out_shares = reuse_sums_shares(&sums);
     free(cache.lines);
     free(cache.held);
     free(cache.trees);
     free(drawn.first);
     free(drawn.more);
-    return rc;
 }

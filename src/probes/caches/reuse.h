@@ -15,8 +15,8 @@ struct reuse_pattern {
     uint32_t first, again, more, timed;
 };
 
-/* Which timed lines miss in a set of LRU, or of FIFO. 0 or -ENOMEM. */
-int reuse_pattern_predict(const struct reuse_pattern *pattern, bool fifo, bool *out_missed);
+/* Which timed lines miss in a set of LRU, or of FIFO. */
+void reuse_pattern_predict(const struct reuse_pattern *pattern, bool fifo, bool *out_missed);
 
 /* `first` lines are loaded, the first `again` of them once more, then `more` others. Then the
  * `first` ones are timed, in the same order. */
@@ -55,9 +55,9 @@ enum reuse_policy { REUSE_LRU, REUSE_FIFO, REUSE_TREE, REUSE_POLICIES };
 enum { REUSE_WAYS_MAX = 32 };
 
 /* Executes the loads in a cache of this policy and at most REUSE_WAYS_MAX ways, with so many draws.
- * 0 or -ENOMEM. */
-int reuse_scattered_imitate(const struct reuse_scattered *loads, const struct reuse_sets *sets,
-                            enum reuse_policy policy, uint32_t draws, uint64_t seed,
-                            struct reuse_shares *out_shares);
+ */
+void reuse_scattered_imitate(const struct reuse_scattered *loads, const struct reuse_sets *sets,
+                             enum reuse_policy policy, uint32_t draws, uint64_t seed,
+                             struct reuse_shares *out_shares);
 
 #endif

@@ -109,8 +109,6 @@ static int run_intrusions(struct probe_context *context, const struct intrusion 
         all += repeats_of(intrusions[i].victim);
     struct device_job *jobs = mem_array(all, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++)
         for (size_t r = 0; r < repeats_of(intrusions[i].victim); r++)
             jobs[at++] = intrusion_job(&intrusions[i]);
@@ -139,8 +137,8 @@ static const char *sharing_metric_of(char name[METRIC_MAX], const struct study *
 }
 
 /* Reports which caches share the victim's array, after every pair was tried in both directions. */
-static int report_shared(struct probe_context *context, size_t victim,
-                         double evicted[MEMORIES][MEMORIES], struct err *err)
+static void report_shared(struct probe_context *context, size_t victim,
+                          double evicted[MEMORIES][MEMORIES])
 {
     const struct study *study = &context->studies[memories[victim]];
     const char *words[MEMORIES];
@@ -165,24 +163,21 @@ static int report_shared(struct probe_context *context, size_t victim,
     struct measure *m =
         measures_add_words(context->measures, sharing_metric_of(name, study, "shared_with"), words,
                            count, "two agents, each way round");
-    if (!m)
-        return err_no_memory(err);
     m->n = (uint32_t)repeats_of(study);
     m->confidence = *doubt ? 0.5 : NAN;
-    return *doubt && measure_set_status(m, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
+    if (*doubt)
+        measure_set_status(m, MEASURE_NOISY, doubt);
 }
 
-static int sharing_report_missing(struct probe_context *context, const struct study *study,
-                                  const char *what, struct err *err)
+static void sharing_report_missing(struct probe_context *context, const struct study *study,
+                                   const char *what)
 {
     char name[METRIC_MAX];
     const char *reason = !study->supported   ? "this GPU has no such cache"
                          : size_known(study) ? "constant memory is too small to push its lines out"
                                              : "the size of the cache is not known";
-    struct measure *m =
-        measures_add_missing(context->measures, sharing_metric_of(name, study, what),
-                             study->supported ? MEASURE_FAILED : MEASURE_UNSUPPORTED, reason);
-    return m ? 0 : err_no_memory(err);
+    measures_add_missing(context->measures, sharing_metric_of(name, study, what),
+                         study->supported ? MEASURE_FAILED : MEASURE_UNSUPPORTED, reason);
 }
 
 static int sharing_run_shared(struct probe_context *context, struct err *err)
@@ -210,8 +205,10 @@ static int sharing_run_shared(struct probe_context *context, struct err *err)
         evicted[pairs[i] / MEMORIES][pairs[i] % MEMORIES] = shares[i];
     for (size_t i = 0; i < MEMORIES; i++) {
         const struct study *study = &context->studies[memories[i]];
-        rc = usable(study) ? report_shared(context, i, evicted, err)
-                           : sharing_report_missing(context, study, "shared_with", err);
+        if (usable(study))
+            report_shared(context, i, evicted);
+        else
+            sharing_report_missing(context, study, "shared_with");
         if (rc)
             return rc;
     }
@@ -224,16 +221,16 @@ static int count_instances(struct probe_context *context, const struct study *st
 {
     uint32_t warps = device_limits(context->device)->warp_count;
     char name[METRIC_MAX];
-    if (warps < 2)
-        return repeats_unsupported(context, sharing_metric_of(name, study, "per_sm"),
-                                   "a block has no second warp to compare with", err);
+    if (warps < 2) {
+        repeats_unsupported(context, sharing_metric_of(name, study, "per_sm"),
+                            "a block has no second warp to compare with");
+        return 0;
+    }
     struct intrusion *intrusions = mem_array(warps, sizeof *intrusions);
     double *evicted = mem_array(warps, sizeof *evicted);
-    int rc = intrusions && evicted ? 0 : err_no_memory(err);
-    for (uint32_t w = 1; w < warps && !rc; w++)
+    for (uint32_t w = 1; w < warps; w++)
         intrusions[w - 1] = (struct intrusion){study, study, w};
-    if (!rc)
-        rc = run_intrusions(context, intrusions, warps - 1, evicted, err);
+    int rc = run_intrusions(context, intrusions, warps - 1, evicted, err);
     uint32_t together = 1;
     double doubt = 0;
     for (uint32_t w = 1; w < warps && !rc; w++) {
@@ -247,14 +244,14 @@ static int count_instances(struct probe_context *context, const struct study *st
     struct measure *m =
         measures_add(context->measures, sharing_metric_of(name, study, "per_sm"),
                      round((double)warps / together), "", "warp 0 against every other warp");
-    if (!m)
-        return err_no_memory(err);
     m->n = (uint32_t)repeats_of(study) * (warps - 1);
     m->confidence = doubt > 0.5 ? 0.5 : NAN;
     const char *reason = warps % together ? "the warps do not fall into groups of one size"
                          : doubt > 0.5    ? "some warps evict a part of the lines only"
                                           : NULL;
-    return reason && measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+    if (reason)
+        measure_set_status(m, MEASURE_NOISY, reason);
+    return 0;
 }
 
 static int run_per_sm(struct probe_context *context, struct err *err)
@@ -264,8 +261,10 @@ static int run_per_sm(struct probe_context *context, struct err *err)
         return rc;
     for (size_t i = 0; i < MEMORIES; i++) {
         const struct study *study = &context->studies[memories[i]];
-        rc = usable(study) ? count_instances(context, study, err)
-                           : sharing_report_missing(context, study, "per_sm", err);
+        if (usable(study))
+            rc = count_instances(context, study, err);
+        else
+            sharing_report_missing(context, study, "per_sm");
         if (rc)
             return rc;
     }

@@ -21,26 +21,20 @@ static const double CHECKED = 0.99, DOUBTED = 0.5;
 /* There are more tags than data if they are for more than this many times what stays resident. */
 static const double MORE_TAGS = 1.08;
 
-static int report_all_missing(struct probe_context *context, const char *memory, const char *reason,
-                              struct err *err)
+static void report_all_missing(struct probe_context *context, const char *memory,
+                               const char *reason)
 {
-    for (size_t i = 0; attributes[i]; i++) {
-        int rc = cache_report_missing(context, memory, attributes[i], MEASURE_FAILED, reason, err);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    for (size_t i = 0; attributes[i]; i++)
+        cache_report_missing(context, memory, attributes[i], MEASURE_FAILED, reason);
 }
 
 /* Status and confidence of a figure that a doubt concerns; an empty doubt is none. */
-static int structure_settle(struct measure *m, const struct cache_sets *sets, const char *doubt,
-                            struct err *err)
+static void structure_settle(struct measure *m, const struct cache_sets *sets, const char *doubt)
 {
-    if (!m)
-        return err_no_memory(err);
     m->n = sets->loads;
     m->confidence = *doubt ? DOUBTED : CHECKED;
-    return *doubt && measure_set_status(m, MEASURE_NOISY, doubt) ? err_no_memory(err) : 0;
+    if (*doubt)
+        measure_set_status(m, MEASURE_NOISY, doubt);
 }
 
 /* Sets x ways x line against the size: they must agree within a line. */
@@ -95,66 +89,68 @@ static bool chosen_by_bits(const struct study *study, const struct cache_sets *s
 
 /* Lists of words have no notes, so what belongs to the index and the policy stands beside the
  * numbers. */
-static int note_index(struct measure *m, const struct study *study, const struct cache_sets *sets,
-                      struct err *err)
+static void note_index(struct measure *m, const struct study *study, const struct cache_sets *sets)
 {
     uint64_t run = sets->run * study->line_bytes;
-    bool failed = sets->larger && facts_set_int(&m->notes, "larger", (int64_t)sets->larger);
+    if (sets->larger)
+        facts_set_int(&m->notes, "larger", (int64_t)sets->larger);
     if (sets->scattered)
-        failed = failed || facts_set_int(&m->notes, "tag_bytes",
-                                         (int64_t)cache_sets_bytes(sets, study->line_bytes));
-    if (sets->index == CACHE_SETS_REGULAR)
-        failed = failed || facts_set_int(&m->notes, "period", (int64_t)(sets->sets * run)) ||
-                 facts_set_int(&m->notes, "run", (int64_t)run);
-    if (chosen_by_bits(study, sets))
-        failed = failed || facts_set_int(&m->notes, "lowest_bit", low_bit(run)) ||
-                 facts_set_int(&m->notes, "highest_bit", low_bit(run * sets->sets) - 1);
-    return failed ? err_no_memory(err) : 0;
+        facts_set_int(&m->notes, "tag_bytes", (int64_t)cache_sets_bytes(sets, study->line_bytes));
+    if (sets->index == CACHE_SETS_REGULAR) {
+        facts_set_int(&m->notes, "period", (int64_t)(sets->sets * run));
+        facts_set_int(&m->notes, "run", (int64_t)run);
+    }
+    if (chosen_by_bits(study, sets)) {
+        facts_set_int(&m->notes, "lowest_bit", low_bit(run));
+        facts_set_int(&m->notes, "highest_bit", low_bit(run * sets->sets) - 1);
+    }
 }
 
-static int structure_report_sets(struct probe_context *context, const struct study *study,
-                                 const struct cache_sets *sets, const char *doubt, struct err *err)
+static void structure_report_sets(struct probe_context *context, const struct study *study,
+                                  const struct cache_sets *sets, const char *doubt)
 {
     char name[CACHE_METRIC_MAX];
     const char *memory = study_name(study->id);
-    if (!sets->sets)
-        return cache_report_missing(context, memory, "sets", MEASURE_FAILED,
-                                    "hashed sets of unequal size", err);
+    if (!sets->sets) {
+        cache_report_missing(context, memory, "sets", MEASURE_FAILED,
+                             "hashed sets of unequal size");
+        return;
+    }
     struct measure *m = measures_add(context->measures, cache_metric(name, memory, "sets"),
                                      (double)sets->sets, "", method_of(sets));
-    int rc = structure_settle(m, sets, doubt, err);
-    return rc ? rc : note_index(m, study, sets, err);
+    structure_settle(m, sets, doubt);
+    note_index(m, study, sets);
 }
 
 /* Shares of the evictions by way, in the order in which they are filled. */
-static int note_policy(struct measure *m, const struct cache_sets *sets,
-                       const struct replacement *found, struct err *err)
+static void note_policy(struct measure *m, const struct cache_sets *sets,
+                        const struct replacement *found)
 {
     char key[32];
-    bool failed = sets->larger && facts_set_int(&m->notes, "largest", (int64_t)sets->ways + 1);
+    if (sets->larger)
+        facts_set_int(&m->notes, "largest", (int64_t)sets->ways + 1);
     for (uint64_t i = 0; found->policy == REPLACEMENT_BIASED && i < sets->ways; i++) {
         snprintf(key, sizeof key, "way_%u", (unsigned)i + 1);
-        failed = failed || facts_set_real(&m->notes, key, found->shares[i]);
+        facts_set_real(&m->notes, key, found->shares[i]);
     }
     if (found->policy != REPLACEMENT_UNKNOWN && *found->reason)
-        failed = failed || facts_set_text(&m->notes, "seen", found->reason);
-    return failed ? err_no_memory(err) : 0;
+        facts_set_text(&m->notes, "seen", found->reason);
 }
 
-static int report_ways(struct probe_context *context, const struct study *study,
-                       const struct cache_sets *sets, const struct replacement *found,
-                       const char *doubt, struct err *err)
+static void report_ways(struct probe_context *context, const struct study *study,
+                        const struct cache_sets *sets, const struct replacement *found,
+                        const char *doubt)
 {
     char name[CACHE_METRIC_MAX];
     struct measure *m =
         measures_add(context->measures, cache_metric(name, study_name(study->id), "ways"),
                      (double)sets->ways, "", method_of(sets));
-    int rc = structure_settle(m, sets, doubt, err);
-    return rc ? rc : note_policy(m, sets, found, err);
+    structure_settle(m, sets, doubt);
+    note_policy(m, sets, found);
 }
 
-static int structure_report_index(struct probe_context *context, const struct study *study,
-                                  const struct cache_sets *sets, const char *doubt, struct err *err)
+static void structure_report_index(struct probe_context *context, const struct study *study,
+                                   const struct cache_sets *sets, const char *doubt)
 {
     char name[CACHE_METRIC_MAX], text[WORD_MAX];
     uint64_t run = sets->run * study->line_bytes, period = run * sets->sets;
@@ -172,26 +168,25 @@ static int structure_report_index(struct probe_context *context, const struct st
     struct measure *m =
         measures_add_words(context->measures, cache_metric(name, study_name(study->id), "index"),
                            &word, 1, "which lines share a set, strides of whole periods");
-    return structure_settle(m, sets, doubt, err);
+    structure_settle(m, sets, doubt);
 }
 
-static int structure_report_policy(struct probe_context *context, const struct study *study,
-                                   const struct cache_sets *sets, const struct replacement *found,
-                                   const char *doubt, struct err *err)
+static void structure_report_policy(struct probe_context *context, const struct study *study,
+                                    const struct cache_sets *sets, const struct replacement *found,
+                                    const char *doubt)
 {
     char name[CACHE_METRIC_MAX];
     const char *word = replacement_name(found->policy);
-    if (found->policy == REPLACEMENT_UNKNOWN)
-        return cache_report_missing(context, study_name(study->id), "policy", MEASURE_FAILED,
-                                    found->reason, err);
+    if (found->policy == REPLACEMENT_UNKNOWN) {
+        cache_report_missing(context, study_name(study->id), "policy", MEASURE_FAILED,
+                             found->reason);
+        return;
+    }
     struct measure *m =
         measures_add_words(context->measures, cache_metric(name, study_name(study->id), "policy"),
                            &word, 1, "order of misses in a set one line too full");
-    int rc = structure_settle(m, sets, doubt, err);
-    if (rc)
-        return rc;
+    structure_settle(m, sets, doubt);
     m->n = found->n;
-    return 0;
 }
 
 static int structure_report(struct probe_context *context, const struct study *study,
@@ -205,12 +200,11 @@ static int structure_report(struct probe_context *context, const struct study *s
     check_size(context, study, sets, doubt);
     if (found.unexplained)
         snprintf(doubt, sizeof doubt, "lines stay as under no policy by which the sets were told");
-    rc = structure_report_sets(context, study, sets, doubt, err);
-    if (!rc)
-        rc = report_ways(context, study, sets, &found, doubt, err);
-    if (!rc)
-        rc = structure_report_index(context, study, sets, doubt, err);
-    return rc ? rc : structure_report_policy(context, study, sets, &found, doubt, err);
+    structure_report_sets(context, study, sets, doubt);
+    report_ways(context, study, sets, &found, doubt);
+    structure_report_index(context, study, sets, doubt);
+    structure_report_policy(context, study, sets, &found, doubt);
+    return 0;
 }
 
 /* What lines scattered at random say. 0 sets: nothing. An old record does not have them. */
@@ -287,12 +281,18 @@ static int run_structure(struct probe_context *context, enum study_id id, struct
     int rc = study_reach(context, id, STUDY_RESIDENT, err);
     if (rc)
         return rc;
-    if (!study->supported)
-        return cache_report_unsupported(context, memory, attributes, study, err);
-    if (study->unbounded)
-        return report_all_missing(context, memory, "the cache could not be overfilled", err);
-    if (!study->line_bytes)
-        return report_all_missing(context, memory, "the line is not known", err);
+    if (!study->supported) {
+        cache_report_unsupported(context, memory, attributes, study);
+        return 0;
+    }
+    if (study->unbounded) {
+        report_all_missing(context, memory, "the cache could not be overfilled");
+        return 0;
+    }
+    if (!study->line_bytes) {
+        report_all_missing(context, memory, "the line is not known");
+        return 0;
+    }
     struct study own = *study;
     struct cache_sets sets;
     rc = choose_at_once(context, &own, err);
@@ -300,8 +300,10 @@ static int run_structure(struct probe_context *context, enum study_id id, struct
         rc = structure_measure_sets(context, &own, &sets, err);
     if (rc)
         return rc;
-    if (!sets.told)
-        return report_all_missing(context, memory, sets.doubt, err);
+    if (!sets.told) {
+        report_all_missing(context, memory, sets.doubt);
+        return 0;
+    }
     rc = structure_report(context, &own, &sets, err);
     cache_sets_fini(&sets);
     return rc;

@@ -50,8 +50,6 @@ static int interference_measure(struct probe_context *context, const struct stud
 {
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++)
         jobs[i] = interference_make_job(study, i);
     int rc = chase_run(context, jobs, count, at_once, &answers, err);
@@ -118,8 +116,6 @@ int study_find_sharing(struct probe_context *context, const struct study *study,
     *out_shared = false;
     if (sms < 2)
         return 0;
-    if (!jobs)
-        return err_no_memory(err);
     for (uint32_t sm = 1; sm < sms; sm++)
         jobs[sm - 1] = shared_job(study, sm);
     int rc = chase_run(context, jobs, sms - 1, 1, &answers, err);

@@ -24,8 +24,6 @@ int sweep_sizes(struct probe_context *context, const struct study *study, const 
 {
     struct device_answer *answers = NULL;
     struct device_job *jobs = mem_array(count, sizeof *jobs);
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++) {
         const struct device_array array = {
             .path = study->path, .size_bytes = sizes[i], .stride_bytes = stride_bytes};
@@ -166,8 +164,6 @@ static int curve_of_cache(struct probe_context *context, const struct study *stu
     high = fmin(high, (double)study->limit_bytes);
     spread_sizes(&curve, low, high, stride, CURVE_POINTS_MAX);
     struct device_job *jobs = mem_array(curve.count, sizeof *jobs);
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < curve.count; i++) {
         const struct device_array array = {.path = study->path,
                                            .size_bytes = (uint64_t)curve.points[i].bytes,
@@ -219,8 +215,8 @@ static int curve_of_l2(struct probe_context *context, struct curve *out_curve, s
     return 0;
 }
 
-static int curve_add_note(struct probe_context *context, const char *metric,
-                          const struct curve *curve, struct err *err)
+static void curve_add_note(struct probe_context *context, const char *metric,
+                           const struct curve *curve)
 {
     struct strbuf text = {0};
     for (size_t i = 0; i < context->measures->count; i++) {
@@ -228,11 +224,10 @@ static int curve_add_note(struct probe_context *context, const char *metric,
         if (!str_equal(m->metric, metric))
             continue;
         curve_print(curve, &text);
-        bool failed = text.failed || facts_set_text(&m->notes, "curve", text.data);
+        facts_set_text(&m->notes, "curve", text.data);
         strbuf_fini(&text);
-        return failed ? err_no_memory(err) : 0;
+        return;
     }
-    return 0;
 }
 
 int sweep_note_cache(struct probe_context *context, const struct study *study, const char *metric,
@@ -242,7 +237,10 @@ int sweep_note_cache(struct probe_context *context, const struct study *study, c
     if (context->options->profile != PROFILE_FULL || context->repeating)
         return 0;
     int rc = curve_of_cache(context, study, &curve, err);
-    return rc ? rc : curve_add_note(context, metric, &curve, err);
+    if (rc)
+        return rc;
+    curve_add_note(context, metric, &curve);
+    return 0;
 }
 
 int sweep_note_l2(struct probe_context *context, struct err *err)
@@ -251,5 +249,8 @@ int sweep_note_l2(struct probe_context *context, struct err *err)
     if (context->options->profile != PROFILE_FULL || context->repeating)
         return 0;
     int rc = curve_of_l2(context, &curve, err);
-    return rc ? rc : curve_add_note(context, "l2.size", &curve, err);
+    if (rc)
+        return rc;
+    curve_add_note(context, "l2.size", &curve);
+    return 0;
 }

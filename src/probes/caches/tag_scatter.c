@@ -217,8 +217,6 @@ static int look_at_points(struct probe_context *context, const struct study *stu
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
     uint32_t n = 0;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++) {
         uint64_t lines = (uint64_t)(SHARES[i / JOBS] * (double)held);
         jobs[i] = share_job(context, study, lines);

@@ -51,8 +51,8 @@ static bool agree_otherwise(const struct device_check_answer *answer)
     return answer->place_count > 1 && answer->places[0].count > 0;
 }
 
-static int add_wrong(struct probe_context *context, enum device_unit unit,
-                     const struct device_check_answer *answer, struct found *found, struct err *err)
+static void add_wrong(struct probe_context *context, enum device_unit unit,
+                      const struct device_check_answer *answer, struct found *found)
 {
     uint64_t wrong = 0, count = 0;
     uint32_t places = 0;
@@ -71,30 +71,25 @@ static int add_wrong(struct probe_context *context, enum device_unit unit,
     found->least_places =
         !found->units || places < found->least_places ? places : found->least_places;
     if (!wrong)
-        return 0;
+        return;
     struct measure *m = measures_add(context->measures, metrics[unit].wrong, (double)wrong, "",
                                      "hashes of warps that are not the host's");
-    if (!m || facts_set_int(&m->notes, "of", (int64_t)count) ||
-        facts_set_int(&m->notes, "sm", (int64_t)(worst / DEVICE_SUB_CORES)) ||
-        facts_set_int(&m->notes, "sub_core", (int64_t)(worst % DEVICE_SUB_CORES)))
-        return err_no_memory(err);
+    facts_set_int(&m->notes, "of", (int64_t)count);
+    facts_set_int(&m->notes, "sm", (int64_t)(worst / DEVICE_SUB_CORES));
+    facts_set_int(&m->notes, "sub_core", (int64_t)(worst % DEVICE_SUB_CORES));
     m->n = (uint32_t)(count < UINT32_MAX ? count : UINT32_MAX);
     m->confidence = NAN;
-    return 0;
 }
 
-static int add_rate(struct probe_context *context, enum device_unit unit,
-                    const struct device_check_answer *answer, struct err *err)
+static void add_rate(struct probe_context *context, enum device_unit unit,
+                     const struct device_check_answer *answer)
 {
     if (!metrics[unit].rate || !answer->cycles)
-        return 0;
+        return;
     struct measure *m = measures_add(context->measures, metrics[unit].rate,
                                      (double)answer->operations / (double)answer->cycles, "1/cycle",
                                      "operations of an SM in a cycle, while it is checked");
-    if (!m)
-        return err_no_memory(err);
     m->confidence = NAN;
-    return 0;
 }
 
 static int check_unit(struct probe_context *context, enum device_unit unit, struct found *found,
@@ -115,36 +110,33 @@ static int check_unit(struct probe_context *context, enum device_unit unit, stru
         strbuf_printf(&found->other, "%s%s", found->other.length ? " " : "",
                       device_unit_name(unit));
     else
-        rc = add_wrong(context, unit, &answer, found, err);
+        add_wrong(context, unit, &answer, found);
     found->units++;
-    if (!rc)
-        rc = add_rate(context, unit, &answer, err);
+    add_rate(context, unit, &answer);
     device_check_answer_fini(&answer);
-    return rc;
+    return 0;
 }
 
-static int compute_check_report(struct probe_context *context, struct found *found, struct err *err)
+static void compute_check_report(struct probe_context *context, struct found *found)
 {
     size_t worst = 0;
     for (size_t i = 0; i < found->sm_count; i++)
         worst = found->wrong_by_sm[i] > found->wrong_by_sm[worst] ? i : worst;
     struct measure *m = measures_add(context->measures, "compute.wrong", (double)found->wrong, "",
                                      "hashes of warps that are not the host's, over all units");
-    if (!m || facts_set_int(&m->notes, "of", (int64_t)found->hashes) ||
-        facts_set_int(&m->notes, "units", found->units) ||
-        facts_set_int(&m->notes, "sub_cores", found->least_places) ||
-        (found->other.length && facts_set_text(&m->notes, "not_as_host", found->other.data)))
-        return err_no_memory(err);
+    facts_set_int(&m->notes, "of", (int64_t)found->hashes);
+    facts_set_int(&m->notes, "units", found->units);
+    facts_set_int(&m->notes, "sub_cores", found->least_places);
+    if (found->other.length)
+        facts_set_text(&m->notes, "not_as_host", found->other.data);
     m->n = (uint32_t)(found->hashes < UINT32_MAX ? found->hashes : UINT32_MAX);
     m->confidence = NAN;
     if (!found->wrong)
-        return 0;
+        return;
     m = measures_add(context->measures, "compute.wrong_sm", (double)worst, "id",
                      "the SM with the most wrong hashes");
-    if (!m || facts_set_int(&m->notes, "wrong", found->wrong_by_sm[worst]))
-        return err_no_memory(err);
+    facts_set_int(&m->notes, "wrong", found->wrong_by_sm[worst]);
     m->confidence = NAN;
-    return 0;
 }
 
 static int compute_check_run(struct probe_context *context, struct err *err)
@@ -152,16 +144,12 @@ static int compute_check_run(struct probe_context *context, struct err *err)
     struct found found = {.sm_count = device_limits(context->device)->sm_count};
     int rc = 0;
     found.wrong_by_sm = mem_array(found.sm_count ? found.sm_count : 1, sizeof *found.wrong_by_sm);
-    if (!found.wrong_by_sm)
-        return err_no_memory(err);
     for (int unit = 0; unit < DEVICE_UNIT_COUNT && !rc; unit++)
         rc = check_unit(context, (enum device_unit)unit, &found, err);
-    if (!rc && found.other.failed)
-        rc = err_no_memory(err);
-    if (!rc)
-        rc = found.units ? compute_check_report(context, &found, err)
-                         : repeats_unsupported(context, "compute.wrong",
-                                               "this device cannot check its SMs", err);
+    if (!rc && found.units)
+        compute_check_report(context, &found);
+    else if (!rc)
+        repeats_unsupported(context, "compute.wrong", "this device cannot check its SMs");
     free(found.wrong_by_sm);
     strbuf_fini(&found.other);
     return rc;

@@ -12,17 +12,17 @@
 #include "probes/method/repeats.h"
 #include "schema/facts.h"
 
-/* Sets `throttle`: "none", or the names of the reasons; unknown if the driver does not tell. 0 or
- * -ENOMEM. */
-static int throttle_note(struct facts *notes, const struct device_clocks *clocks)
+/* Sets `throttle`: "none", or the names of the reasons; unknown if the driver does not tell. */
+static void throttle_note(struct facts *notes, const struct device_clocks *clocks)
 {
-    if (!clocks->throttle_known)
-        return facts_set_unknown(notes, "throttle", "the driver does not tell");
+    if (!clocks->throttle_known) {
+        facts_set_unknown(notes, "throttle", "the driver does not tell");
+        return;
+    }
     struct strbuf text = {0};
     throttle_put_text(clocks->throttle_reasons, &text);
-    int rc = text.failed ? -ENOMEM : facts_set_text(notes, "throttle", text.data);
+    facts_set_text(notes, "throttle", text.data);
     strbuf_fini(&text);
-    return rc;
 }
 
 static const char METHOD[] = "reported";
@@ -32,10 +32,8 @@ static struct measure *add_claim(struct probe_context *context, const char *metr
                                  const char *unit)
 {
     struct measure *m = measures_add(context->measures, metric, value, unit, METHOD);
-    if (m) {
-        m->n = 1;
-        m->confidence = NAN;
-    }
+    m->n = 1;
+    m->confidence = NAN;
     return m;
 }
 
@@ -60,12 +58,14 @@ static int run_main_size(struct probe_context *context, struct err *err)
     int rc = driver_read_hardware(context, "memory_bytes", &bytes, err);
     if (rc)
         return rc;
-    if (bytes < 0)
-        return repeats_unsupported(context, "main.size", "the driver does not tell it", err);
+    if (bytes < 0) {
+        repeats_unsupported(context, "main.size", "the driver does not tell it");
+        return 0;
+    }
     struct measure *m = add_claim(context, "main.size", (double)bytes, "B");
-    if (!m || facts_set_int(&m->notes, "reported", bytes) ||
-        (usable && facts_set_int(&m->notes, "used_by_probes", (int64_t)usable)))
-        return err_no_memory(err);
+    facts_set_int(&m->notes, "reported", bytes);
+    if (usable)
+        facts_set_int(&m->notes, "used_by_probes", (int64_t)usable);
     return 0;
 }
 
@@ -94,15 +94,17 @@ static int report_block_size(struct probe_context *context, struct err *err)
     int rc = driver_read_hardware(context, "shared_per_block_bytes", &reported, err);
     if (rc)
         return rc;
-    if (!bytes)
-        return repeats_unsupported(context, metric, "a block has no shared memory", err);
+    if (!bytes) {
+        repeats_unsupported(context, metric, "a block has no shared memory");
+        return 0;
+    }
     rc = run_largest_block(context, bytes, &own);
     if (rc)
         return repeats_end(context, metric, rc, &own, err);
     struct measure *m =
         measures_add(context->measures, metric, (double)bytes, "B", "a block that uses it all ran");
-    if (!m || (reported >= 0 && facts_set_int(&m->notes, "reported", reported)))
-        return err_no_memory(err);
+    if (reported >= 0)
+        facts_set_int(&m->notes, "reported", reported);
     m->n = 1;
     m->confidence = NAN; /* it ran, or it did not */
     return 0;
@@ -116,10 +118,13 @@ static int report_sm_size(struct probe_context *context, struct err *err)
     int rc = driver_read_hardware(context, "shared_per_sm_bytes", &bytes, err);
     if (rc)
         return rc;
-    if (bytes <= 0)
-        return repeats_unsupported(context, metric, "the driver does not tell it", err);
+    if (bytes <= 0) {
+        repeats_unsupported(context, metric, "the driver does not tell it");
+        return 0;
+    }
     struct measure *m = add_claim(context, metric, (double)bytes, "B");
-    return m && !facts_set_int(&m->notes, "reported", bytes) ? 0 : err_no_memory(err);
+    facts_set_int(&m->notes, "reported", bytes);
+    return 0;
 }
 
 static int run_shared_size(struct probe_context *context, struct err *err)
@@ -135,11 +140,12 @@ static int run_memory_clock(struct probe_context *context, struct err *err)
     int rc = device_read_clocks(context->device, &clocks, &own);
     if (rc)
         return repeats_end(context, "clock.memory", rc, &own, err);
-    if (clocks.memory_mhz < 0)
-        return repeats_unsupported(context, "clock.memory", "the driver does not tell it", err);
+    if (clocks.memory_mhz < 0) {
+        repeats_unsupported(context, "clock.memory", "the driver does not tell it");
+        return 0;
+    }
     struct measure *m = add_claim(context, "clock.memory", clocks.memory_mhz, "MHz");
-    if (!m || throttle_note(&m->notes, &clocks))
-        return err_no_memory(err);
+    throttle_note(&m->notes, &clocks);
     return 0;
 }
 
@@ -204,22 +210,20 @@ static void join_clocks(struct probe_context *context, struct device_clocks *clo
     *clocks = now;
 }
 
-static int sm_clock_report(struct probe_context *context, const double *mhz, size_t count,
-                           const struct device_clocks *clocks, struct err *err)
+static void sm_clock_report(struct probe_context *context, const double *mhz, size_t count,
+                            const struct device_clocks *clocks)
 {
     struct measure *m =
         repeats_add(context, METRIC, mhz, count, "MHz", "cycles over time, all SMs busy");
-    if (!m || throttle_note(&m->notes, clocks) ||
-        (clocks->sm_mhz >= 0 && facts_set_real(&m->notes, "reported", clocks->sm_mhz)))
-        return err_no_memory(err);
-    if (clocks->sm_mhz < 0)
-        return repeats_unsupported(context, REPORTED, "the driver does not tell it", err);
+    throttle_note(&m->notes, clocks);
+    if (clocks->sm_mhz < 0) {
+        repeats_unsupported(context, REPORTED, "the driver does not tell it");
+        return;
+    }
+    facts_set_real(&m->notes, "reported", clocks->sm_mhz);
     m = measures_add(context->measures, REPORTED, clocks->sm_mhz, "MHz", "reported");
-    if (!m)
-        return err_no_memory(err);
     m->n = 1;
     m->confidence = 0.5;
-    return 0;
 }
 
 static int sm_clock_run(struct probe_context *context, struct err *err)
@@ -231,8 +235,6 @@ static int sm_clock_run(struct probe_context *context, struct err *err)
     struct device_clocks clocks = {.sm_mhz = -1, .memory_mhz = -1};
     double mhz[REPEATS];
     struct device_job *jobs = mem_array(count, sizeof *jobs);
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++) {
         jobs[i] = chase_job();
         chase_add(&jobs[i], DEVICE_AVERAGE, &array, LOADS);
@@ -246,9 +248,12 @@ static int sm_clock_run(struct probe_context *context, struct err *err)
     free(jobs);
     if (rc)
         return rc;
-    if (mhz[0] <= 0)
-        return repeats_unsupported(context, METRIC, "the device has no real-time clock", err);
-    return sm_clock_report(context, mhz, repeats, &clocks, err);
+    if (mhz[0] <= 0) {
+        repeats_unsupported(context, METRIC, "the device has no real-time clock");
+        return 0;
+    }
+    sm_clock_report(context, mhz, repeats, &clocks);
+    return 0;
 }
 
 const struct probe probe_clock_sm = {

@@ -53,45 +53,44 @@ static int instructions_measure_cost(struct probe_context *context, size_t row, 
     return 0;
 }
 
-static int instructions_add(struct probe_context *context, const struct instruction *instruction,
-                            const char *what, double value, const char *unit, double machine,
-                            double kinds, struct err *err)
+static void instructions_add(struct probe_context *context, const struct instruction *instruction,
+                             const char *what, double value, const char *unit, double machine,
+                             double kinds)
 {
     char metric[NAME_MAX_BYTES];
     snprintf(metric, sizeof metric, "instructions.%s.%s", instruction->name, what);
     struct measure *m =
         measures_add(context->measures, metric, value, unit, "loops of two lengths");
-    if (!m || (machine > 0 && facts_set_real(&m->notes, "machine_instructions", machine)) ||
-        (kinds > 1 && facts_set_real(&m->notes, "machine_operations", kinds)))
-        return err_no_memory(err);
+    if (machine > 0)
+        facts_set_real(&m->notes, "machine_instructions", machine);
+    if (kinds > 1)
+        facts_set_real(&m->notes, "machine_operations", kinds);
     m->confidence = NAN;
-    return 0;
 }
 
-static int instructions_add_missing(struct probe_context *context,
-                                    const struct instruction *instruction,
-                                    enum measure_status status, const char *reason, struct err *err)
+static void instructions_add_missing(struct probe_context *context,
+                                     const struct instruction *instruction,
+                                     enum measure_status status, const char *reason)
 {
     char metric[NAME_MAX_BYTES];
     snprintf(metric, sizeof metric, "instructions.%s.latency", instruction->name);
-    return measures_add_missing(context->measures, metric, status, reason) ? 0 : err_no_memory(err);
+    measures_add_missing(context->measures, metric, status, reason);
 }
 
 /* The compiler may join two of them into one machine instruction; then the figures are of that. It
  * may also take different operations in turn for the same work: then they are means of these. */
-static int instructions_report(struct probe_context *context, const struct instruction *instruction,
-                               const struct cost *alone, const struct cost *busy, struct err *err)
+static void instructions_report(struct probe_context *context,
+                                const struct instruction *instruction, const struct cost *alone,
+                                const struct cost *busy)
 {
     double machine = round(4 * alone->machine) / 4;
     double joined = machine > 0 && machine < 1 ? machine : 1;
     bool in_turn = instruction->machine == 1 && alone->most > 0 && machine > 0;
     double kinds = in_turn ? round(machine / alone->most) : 1;
-    int rc = instructions_add(context, instruction, "latency", alone->cycles / joined, "cycles",
-                              machine, kinds, err);
-    if (rc)
-        return rc;
+    instructions_add(context, instruction, "latency", alone->cycles / joined, "cycles", machine,
+                     kinds);
     double rate = RATE_WARPS * (double)instruction->operations / busy->cycles * joined;
-    return instructions_add(context, instruction, "rate", rate, "1/cycle", 0, kinds, err);
+    instructions_add(context, instruction, "rate", rate, "1/cycle", 0, kinds);
 }
 
 /* Only an unusable device ends the probe. */
@@ -113,11 +112,13 @@ static int instructions_measure_row(struct probe_context *context, size_t row, b
         return rc;
     if (rc == -EIO || rc == -ENOMEM)
         return err_set(err, rc, "%s: %s", instruction->name, own.text);
-    if (rc)
-        return instructions_add_missing(context, instruction,
-                                        rc == -ENOTSUP ? MEASURE_UNSUPPORTED : MEASURE_FAILED,
-                                        own.text, err);
-    return instructions_report(context, instruction, &alone, &busy, err);
+    if (rc) {
+        instructions_add_missing(context, instruction,
+                                 rc == -ENOTSUP ? MEASURE_UNSUPPORTED : MEASURE_FAILED, own.text);
+        return 0;
+    }
+    instructions_report(context, instruction, &alone, &busy);
+    return 0;
 }
 
 static int instructions_run(struct probe_context *context, struct err *err)
@@ -126,17 +127,16 @@ static int instructions_run(struct probe_context *context, struct err *err)
     for (size_t i = 0; i < instruction_count; i++) {
         bool measured = false;
         int rc = instructions_measure_row(context, i, &measured, err);
-        if (rc == -ENOSYS)
-            return repeats_unsupported(context, "instructions.count",
-                                       "this device executes no code", err);
+        if (rc == -ENOSYS) {
+            repeats_unsupported(context, "instructions.count", "this device executes no code");
+            return 0;
+        }
         if (rc)
             return rc;
         count += measured;
     }
     struct measure *m = measures_add(context->measures, "instructions.count", count, "",
                                      "instructions that were measured");
-    if (!m)
-        return err_no_memory(err);
     m->confidence = NAN;
     return 0;
 }

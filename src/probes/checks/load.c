@@ -127,60 +127,48 @@ static char *curve_text(const struct device_load_answer *answer)
                       isnan(span.memory_celsius) ? 0 : span.memory_celsius);
         from = to;
     }
-    if (!text.failed)
-        return text.data;
-    strbuf_fini(&text);
-    return NULL;
+    return text.data;
 }
 
 /* Why the figures are uncertain; NULL: they are not. */
-static char *load_doubt_text(const struct result *result, bool *out_failed)
+static char *load_doubt_text(const struct result *result)
 {
-    char *text = NULL;
-    *out_failed = false;
     if (result->answer.end != DEVICE_LOAD_DONE)
-        text =
-            str_format("ended after %.1f of %.1f s: %s",
-                       (double)result->answer.samples[result->answer.sample_count - 1].at_ns / 1e9,
-                       result->wanted_s, end_words[result->answer.end]);
-    else if (!(result->drift <= STEADY))
-        text = str_format("not steady: the last third varies by %.1f %%", 100 * result->drift);
-    else
-        return NULL;
-    *out_failed = !text;
-    return text;
+        return str_format("ended after %.1f of %.1f s: %s",
+                          (double)result->answer.samples[result->answer.sample_count - 1].at_ns /
+                              1e9,
+                          result->wanted_s, end_words[result->answer.end]);
+    if (!(result->drift <= STEADY))
+        return str_format("not steady: the last third varies by %.1f %%", 100 * result->drift);
+    return NULL;
 }
 
-static int load_add(const struct result *result, const char *metric, double value, const char *unit,
-                    const char *why)
+static void load_add(const struct result *result, const char *metric, double value,
+                     const char *unit, const char *why)
 {
     struct measures *measures = result->context->measures;
-    if (isnan(value))
-        return measures_add_missing(measures, metric, MEASURE_UNSUPPORTED,
-                                    "the driver does not report it")
-                   ? 0
-                   : -ENOMEM;
+    if (isnan(value)) {
+        measures_add_missing(measures, metric, MEASURE_UNSUPPORTED,
+                             "the driver does not report it");
+        return;
+    }
     struct measure *m =
         measures_add(measures, metric, value, unit, unit_words[result->answer.unit]);
-    if (!m)
-        return -ENOMEM;
     m->n = (uint32_t)result->answer.sample_count;
     m->confidence = NAN;
-    return why ? measure_set_status(m, MEASURE_NOISY, why) : 0;
+    if (why)
+        measure_set_status(m, MEASURE_NOISY, why);
 }
 
-static int note_start(const struct device_load_answer *answer, struct measure *m)
+static void note_start(const struct device_load_answer *answer, struct measure *m)
 {
     if (!answer->start_known)
-        return 0;
-    return facts_set_text(&m->notes, "gpus_of_node",
-                          answer->alone ? "one after the other" : "together") ||
-                   facts_set_real(&m->notes, "begun_after_s", answer->waited_ms / 1e3)
-               ? -ENOMEM
-               : 0;
+        return;
+    facts_set_text(&m->notes, "gpus_of_node", answer->alone ? "one after the other" : "together");
+    facts_set_real(&m->notes, "begun_after_s", answer->waited_ms / 1e3);
 }
 
-static int note_clock(const struct result *result)
+static void note_clock(const struct result *result)
 {
     struct measures *measures = result->context->measures;
     struct measure *m = NULL;
@@ -190,18 +178,17 @@ static int note_clock(const struct result *result)
     char *curve = curve_text(&result->answer);
     struct strbuf reasons = {0};
     throttle_put_text(result->throttle, &reasons);
-    bool noted = m && curve && !reasons.failed && !facts_set_text(&m->notes, "curve", curve) &&
-                 !facts_set_text(&m->notes, "throttle", reasons.data);
+    facts_set_text(&m->notes, "curve", curve);
+    facts_set_text(&m->notes, "throttle", reasons.data);
     free(curve);
     strbuf_fini(&reasons);
-    return noted ? note_start(&result->answer, m) : -ENOMEM;
+    note_start(&result->answer, m);
 }
 
-static int load_report(const struct result *result, struct err *err)
+static void load_report(const struct result *result)
 {
     const struct span *steady = &result->steady;
-    bool failed;
-    char *why = load_doubt_text(result, &failed);
+    char *why = load_doubt_text(result);
     const struct device_load_answer *answer = &result->answer;
     double lasted_s = (double)answer->samples[answer->sample_count - 1].at_ns / 1e9;
     const struct {
@@ -223,14 +210,11 @@ static int load_report(const struct result *result, struct err *err)
         {"load.seconds", lasted_s, "s", true},
         {"load.throttle", (double)result->throttle, "", true},
     };
-    int rc = failed ? -ENOMEM : 0;
-    for (size_t i = 0; i < COUNT_OF(rows) && !rc; i++)
-        rc = load_add(result, rows[i].metric, rows[i].value, rows[i].unit,
-                      rows[i].certain ? NULL : why);
-    if (!rc && !isnan(steady->mhz))
-        rc = note_clock(result);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        load_add(result, rows[i].metric, rows[i].value, rows[i].unit, rows[i].certain ? NULL : why);
+    if (!isnan(steady->mhz))
+        note_clock(result);
     free(why);
-    return rc ? err_no_memory(err) : 0;
 }
 
 static double left_s(const struct probe_options *options)
@@ -277,7 +261,8 @@ static int load_measure(struct result *result, struct device_load *asked, struct
     if (answer->sample_count < 2 || !answer->samples[answer->sample_count - 1].operations)
         return err_set(err, -ENODATA, "the load did nothing: %s", end_words[answer->end]);
     load_analyse(result);
-    return load_report(result, err);
+    load_report(result);
+    return 0;
 }
 
 static int load_run(struct probe_context *context, struct err *err)

@@ -87,29 +87,24 @@ static double whole_time_of(const struct whole *whole, enum kind kind, size_t pa
     return (double)(kind == READS ? r->read_ns[pass] : r->write_ns[pass]);
 }
 
-static int read_pass(struct whole *whole, enum kind kind, size_t pass, struct err *err)
+static void read_pass(struct whole *whole, enum kind kind, size_t pass)
 {
     struct times *times = &whole->passes[kind][pass];
     times->each = mem_array(whole->full, sizeof *times->each);
-    if (!times->each)
-        return err_no_memory(err);
     for (size_t i = 0; i < whole->full; i++)
         times->each[i] = whole_time_of(whole, kind, pass, i);
     times->median = cpd_median(times->each, whole->full);
     times->scale = CPD_MAD_SIGMA * cpd_mad(times->each, whole->full);
-    return 0;
 }
 
-static int read_passes(struct whole *whole, struct err *err)
+static void read_passes(struct whole *whole)
 {
     bool again = whole->full && whole->map.regions[0].cycles[1]; /* not in old records */
     whole->pass_count[WRITES] = whole->pass_count[READS] = whole->test.patterns;
     whole->pass_count[LATENCIES] = again ? DEVICE_CHASES : 1;
-    int rc = 0;
     for (enum kind kind = 0; kind < KINDS; kind++)
-        for (size_t p = 0; p < whole->pass_count[kind] && !rc; p++)
-            rc = read_pass(whole, kind, p, err);
-    return rc;
+        for (size_t p = 0; p < whole->pass_count[kind]; p++)
+            read_pass(whole, kind, p);
 }
 
 /* By how much a region is slower than the median one, in its best pass of this kind; 0 if that may
@@ -131,24 +126,20 @@ static struct measure *whole_add(const struct whole *whole, const char *metric, 
                                  const char *unit, const char *method)
 {
     struct measure *m = measures_add(whole->context->measures, metric, value, unit, method);
-    if (m) {
-        m->n = whole->test.patterns;
-        m->confidence = NAN;
-    }
+    m->n = whole->test.patterns;
+    m->confidence = NAN;
     return m;
 }
 
-static int report_tested(const struct whole *whole, struct err *err)
+static void report_tested(const struct whole *whole)
 {
     double bytes = 0;
     for (size_t i = 0; i < whole->map.region_count; i++)
         bytes += (double)whole->map.regions[i].bytes;
     struct measure *m = whole_add(whole, "main.whole.tested", bytes, "B",
                                   "written with patterns, read back and compared");
-    if (!m || facts_set_int(&m->notes, "free", (int64_t)whole->map.free_bytes) ||
-        facts_set_int(&m->notes, "patterns", whole->test.patterns))
-        return err_no_memory(err);
-    return 0;
+    facts_set_int(&m->notes, "free", (int64_t)whole->map.free_bytes);
+    facts_set_int(&m->notes, "patterns", whole->test.patterns);
 }
 
 static struct errors sum_errors(const struct whole *whole)
@@ -164,27 +155,23 @@ static struct errors sum_errors(const struct whole *whole)
     return sum;
 }
 
-static int report_errors(const struct whole *whole, struct err *err)
+static void report_errors(const struct whole *whole)
 {
     struct errors errors = sum_errors(whole);
     struct measure *m = whole_add(whole, "main.whole.errors", (double)errors.words, "",
                                   "wrong words of 8 bytes, over all patterns");
-    if (!m)
-        return err_no_memory(err);
     if (!errors.words)
-        return 0;
+        return;
     char *bits = str_format("%#llx", (unsigned long long)errors.bits);
-    int rc = bits ? facts_set_text(&m->notes, "bits", bits) : -ENOMEM;
+    facts_set_text(&m->notes, "bits", bits);
     free(bits);
-    if (rc || !whole_add(whole, "main.whole.first_error", (double)errors.offset, "B",
-                         "offset of the lowest wrong word in the memory that was tested"))
-        return err_no_memory(err);
-    return 0;
+    whole_add(whole, "main.whole.first_error", (double)errors.offset, "B",
+              "offset of the lowest wrong word in the memory that was tested");
 }
 
 /* How often ECC reported an error while the memory was tested. A counter that is lower afterwards
  * began again. */
-static int report_ecc(const struct whole *whole, struct err *err)
+static void report_ecc(const struct whole *whole)
 {
     const struct device_ecc *before = &whole->map.ecc_before, *after = &whole->map.ecc_after;
     const struct {
@@ -198,11 +185,9 @@ static int report_ecc(const struct whole *whole, struct err *err)
     for (size_t i = 0; whole->map.ecc_known && i < COUNT_OF(rows); i++) {
         uint64_t came = rows[i].after - (rows[i].after < rows[i].before ? 0 : rows[i].before);
         struct measure *m = whole_add(whole, rows[i].metric, (double)came, "", rows[i].method);
-        if (!m || facts_set_int(&m->notes, "before", (int64_t)rows[i].before) ||
-            facts_set_int(&m->notes, "after", (int64_t)rows[i].after))
-            return err_no_memory(err);
+        facts_set_int(&m->notes, "before", (int64_t)rows[i].before);
+        facts_set_int(&m->notes, "after", (int64_t)rows[i].after);
     }
-    return 0;
 }
 
 static double mean_of(const struct whole *whole, enum kind kind, size_t region)
@@ -213,7 +198,7 @@ static double mean_of(const struct whole *whole, enum kind kind, size_t region)
     return sum / (double)whole->pass_count[kind];
 }
 
-/* By region: GB/s or cycles, averaged over the passes of one kind; NULL: out of memory. */
+/* By region: GB/s or cycles, averaged over the passes of one kind. */
 static char *whole_map_text(const struct whole *whole, enum kind kind)
 {
     struct strbuf text = {0};
@@ -222,24 +207,19 @@ static char *whole_map_text(const struct whole *whole, enum kind kind)
         double shown = kind == LATENCIES ? mean : (double)whole->test.region_bytes / mean;
         strbuf_printf(&text, "%s%.0f", i ? " " : "", shown);
     }
-    if (!text.failed)
-        return text.data;
-    strbuf_fini(&text);
-    return NULL;
+    return text.data;
 }
 
-static int whole_note_rates(const struct whole *whole, struct measure *m)
+static void whole_note_rates(const struct whole *whole, struct measure *m)
 {
     if (!whole->full)
-        return 0;
+        return;
     char *writes = whole_map_text(whole, WRITES), *reads = whole_map_text(whole, READS);
-    bool noted = writes && reads &&
-                 !facts_set_int(&m->notes, "region_bytes", (int64_t)whole->test.region_bytes) &&
-                 !facts_set_text(&m->notes, "write_map", writes) &&
-                 !facts_set_text(&m->notes, "read_map", reads);
+    facts_set_int(&m->notes, "region_bytes", (int64_t)whole->test.region_bytes);
+    facts_set_text(&m->notes, "write_map", writes);
+    facts_set_text(&m->notes, "read_map", reads);
     free(writes);
     free(reads);
-    return noted ? 0 : -ENOMEM;
 }
 
 static const struct slow_metric {
@@ -258,7 +238,7 @@ static const struct slow_metric {
                 "main.whole.latency_worst_region",
                 "offset of the region with the highest latency in the memory that was tested"};
 
-static int report_slow(const struct whole *whole, const struct slow_metric *metric, struct err *err)
+static void report_slow(const struct whole *whole, const struct slow_metric *metric)
 {
     size_t slow = 0, worst = 0;
     double most = 0;
@@ -270,22 +250,18 @@ static int report_slow(const struct whole *whole, const struct slow_metric *metr
         most = fmax(loss, most);
     }
     struct measure *m = whole_add(whole, metric->count, (double)slow, "", metric->count_method);
-    if (!m || (metric == &by_rate && whole_note_rates(whole, m)))
-        return err_no_memory(err);
+    if (metric == &by_rate)
+        whole_note_rates(whole, m);
     if (!slow)
-        return 0;
-    if (facts_set_real(&m->notes, "loss", most) ||
-        !whole_add(whole, metric->place, (double)(worst * whole->test.region_bytes), "B",
-                   metric->place_method))
-        return err_no_memory(err);
-    return 0;
+        return;
+    facts_set_real(&m->notes, "loss", most);
+    whole_add(whole, metric->place, (double)(worst * whole->test.region_bytes), "B",
+              metric->place_method);
 }
 
-static int whole_report_latency(const struct whole *whole, struct err *err)
+static void whole_report_latency(const struct whole *whole)
 {
     double *cycles = mem_array(whole->full, sizeof *cycles), worst = 0;
-    if (!cycles)
-        return err_no_memory(err);
     for (size_t i = 0; i < whole->full; i++) {
         cycles[i] = mean_of(whole, LATENCIES, i);
         worst = fmax(worst, cycles[i]);
@@ -295,37 +271,28 @@ static int whole_report_latency(const struct whole *whole, struct err *err)
     char *text = whole_map_text(whole, LATENCIES);
     if (m)
         m->spread = CPD_MAD_SIGMA * cpd_mad(cycles, whole->full);
-    bool noted = m && text && !facts_set_real(&m->notes, "worst_cycles", worst) &&
-                 !facts_set_text(&m->notes, "map", text);
+    facts_set_real(&m->notes, "worst_cycles", worst);
+    facts_set_text(&m->notes, "map", text);
     free(cycles);
     free(text);
-    if (!noted)
-        return err_no_memory(err);
-    return whole->pass_count[LATENCIES] > 1 ? report_slow(whole, &by_latency, err) : 0;
+    if (whole->pass_count[LATENCIES] > 1)
+        report_slow(whole, &by_latency);
 }
 
-static int whole_report(struct whole *whole, struct err *err)
+static void whole_report(struct whole *whole)
 {
     while (whole->full < whole->map.region_count &&
            whole->map.regions[whole->full].bytes == whole->test.region_bytes)
         whole->full++;
     whole->bound = whole_bound_of(whole->full);
-    int rc = read_passes(whole, err);
-    if (rc)
-        return rc;
-    rc = report_tested(whole, err);
-    if (rc)
-        return rc;
-    rc = report_errors(whole, err);
-    if (rc)
-        return rc;
-    rc = report_ecc(whole, err);
-    if (rc)
-        return rc;
-    rc = report_slow(whole, &by_rate, err);
-    if (rc || !whole->full)
-        return rc;
-    return whole_report_latency(whole, err);
+    read_passes(whole);
+    report_tested(whole);
+    report_errors(whole);
+    report_ecc(whole);
+    report_slow(whole, &by_rate);
+    if (!whole->full)
+        return;
+    whole_report_latency(whole);
 }
 
 static int whole_run(struct probe_context *context, struct err *err)
@@ -342,7 +309,7 @@ static int whole_run(struct probe_context *context, struct err *err)
     int rc = device_test_memory(context->device, &whole.test, &whole.map, &own);
     if (rc)
         return repeats_end(context, "main.whole.errors", rc, &own, err);
-    rc = whole_report(&whole, err);
+    whole_report(&whole);
     for (enum kind kind = 0; kind < KINDS; kind++)
         for (size_t p = 0; p < DEVICE_PATTERN_COUNT; p++)
             free(whole.passes[kind][p].each);

@@ -94,16 +94,15 @@ static int scattered_report(struct probe_context *context, const struct scattere
     }
     struct measure *m = repeats_add(context, task->metric, cycles, repeats, "cycles",
                                     "middle half of a random chase");
-    if (!m)
-        return err_no_memory(err);
     uint64_t elements = task->size_bytes / SCATTERED_STRIDE_BYTES;
     uint64_t loads = elements < task->loads ? elements : task->loads;
     m->n = (uint32_t)(repeats * job_count(context) * loads);
     double clock = cpd_median(clocks, repeats);
-    if (repeats_settle(m) || (clock > 0 && facts_set_real(&m->notes, "ns", m->value / clock)) ||
-        facts_set_real(&m->notes, "mean", pool_mean(&pool) - overhead) ||
-        pool_note_percentiles(&pool, overhead, &m->notes))
-        return err_no_memory(err);
+    repeats_settle(m);
+    if (clock > 0)
+        facts_set_real(&m->notes, "ns", m->value / clock);
+    facts_set_real(&m->notes, "mean", pool_mean(&pool) - overhead);
+    pool_note_percentiles(&pool, overhead, &m->notes);
     return 0;
 }
 
@@ -119,13 +118,16 @@ static int report_copies(struct probe_context *context, const char *metric,
     uint64_t room = device_limits(context->device)->host_bytes / 2; /* for each direction */
     const struct bandwidth_task task = {
         .metric = metric, .kind = kind, .footprint_bytes = room < COPY_BYTES ? room : COPY_BYTES};
-    if (!room)
-        return repeats_unsupported(context, metric, NO_MEMORY, err);
+    if (!room) {
+        repeats_unsupported(context, metric, NO_MEMORY);
+        return 0;
+    }
     context->link = (struct device_link){.alone = true, .near = true};
     int rc = bandwidth_report(context, &task, err);
     if (rc)
         return rc;
-    return probe_remark_link(context, metric) ? err_no_memory(err) : 0;
+    probe_remark_link(context, metric);
+    return 0;
 }
 
 static int run_h2d(struct probe_context *context, struct err *err)
@@ -154,13 +156,16 @@ static int host_run_latency(struct probe_context *context, struct err *err)
                                         .size_bytes = slice,
                                         .apart_bytes = slice,
                                         .loads = LATENCY_LOADS};
-    if (!slice)
-        return repeats_unsupported(context, task.metric, NO_MEMORY, err);
+    if (!slice) {
+        repeats_unsupported(context, task.metric, NO_MEMORY);
+        return 0;
+    }
     context->link = (struct device_link){.alone = true, .near = true};
     int rc = scattered_report(context, &task, err);
     if (rc)
         return rc;
-    return probe_remark_link(context, task.metric) ? err_no_memory(err) : 0;
+    probe_remark_link(context, task.metric);
+    return 0;
 }
 
 const struct probe probe_host_bandwidth_h2d = {
@@ -229,19 +234,15 @@ static uint32_t limit_ms(double stop_s)
 }
 
 /* `share` is the rate as a share of the GPU's rate alone. */
-static int host_together_report(struct probe_context *context, const struct way *way,
-                                const struct device_host_share_answer *answer, struct err *err)
+static void host_together_report(struct probe_context *context, const struct way *way,
+                                 const struct device_host_share_answer *answer)
 {
     double rate = (double)answer->bytes / (double)answer->elapsed_ns, alone;
     struct measure *m = measures_add(context->measures, way->metric, rate, "GB/s",
                                      "copies while all GPUs of the node copy");
-    if (!m)
-        return err_no_memory(err);
     m->confidence = NAN;
-    if (measures_value(context->measures, way->alone, &alone) && alone > 0 &&
-        facts_set_real(&m->notes, "share", rate / alone))
-        return err_no_memory(err);
-    return 0;
+    if (measures_value(context->measures, way->alone, &alone) && alone > 0)
+        facts_set_real(&m->notes, "share", rate / alone);
 }
 
 /* *gpus: how many copied, if they are fewer than before. */
@@ -255,29 +256,33 @@ static int run_way(struct probe_context *context, const struct way *way, double 
                                             .limit_ms = limit_ms(stop_s)};
     struct device_host_share_answer answer = {0};
     struct err own = {0};
-    if (!room)
-        return repeats_unsupported(context, way->metric,
-                                   "no host memory can be mapped into the GPU", err);
+    if (!room) {
+        repeats_unsupported(context, way->metric, "no host memory can be mapped into the GPU");
+        return 0;
+    }
     int rc = device_share_host(context->device, &asked, &answer, &own);
-    if (rc == -EAGAIN)
-        return repeats_unsupported(context, way->metric, own.text, err);
+    if (rc == -EAGAIN) {
+        repeats_unsupported(context, way->metric, own.text);
+        return 0;
+    }
     if (rc)
         return repeats_end(context, way->metric, rc, &own, err);
-    if (!answer.bytes || !answer.elapsed_ns)
-        return repeats_unsupported(context, way->metric, "the copies took no time", err);
+    if (!answer.bytes || !answer.elapsed_ns) {
+        repeats_unsupported(context, way->metric, "the copies took no time");
+        return 0;
+    }
     *gpus = answer.gpus < *gpus ? answer.gpus : *gpus;
-    return host_together_report(context, way, &answer, err);
+    host_together_report(context, way, &answer);
+    return 0;
 }
 
-static int host_together_report_gpus(struct probe_context *context, uint32_t gpus, struct err *err)
+static void host_together_report_gpus(struct probe_context *context, uint32_t gpus)
 {
     if (gpus == UINT32_MAX)
-        return 0;
+        return;
     struct measure *m = measures_add(context->measures, "host.together.gpus", gpus, "",
                                      "GPUs of the node that copied at once");
-    if (m)
-        m->confidence = NAN;
-    return m ? 0 : err_no_memory(err);
+    m->confidence = NAN;
 }
 
 static int host_together_run(struct probe_context *context, struct err *err)
@@ -289,13 +294,18 @@ static int host_together_run(struct probe_context *context, struct err *err)
     facts_fini(&gpus);
     if (rc)
         return repeats_end(context, ways[0].metric, rc, &own, err);
-    if (alone)
-        return repeats_unsupported(context, ways[0].metric, one_gpu, err);
+    if (alone) {
+        repeats_unsupported(context, ways[0].metric, one_gpu);
+        return 0;
+    }
     double stop_s = clock_monotonic_s() + WAIT_SHARE * probe_left_s(context);
     uint32_t least = UINT32_MAX;
     for (size_t i = 0; i < COUNT_OF(ways) && !rc; i++)
         rc = run_way(context, &ways[i], stop_s, &least, err);
-    return rc ? rc : host_together_report_gpus(context, least, err);
+    if (rc)
+        return rc;
+    host_together_report_gpus(context, least);
+    return 0;
 }
 
 const struct probe probe_host_together = {

@@ -139,12 +139,11 @@ static struct device_peer_test test_of(const struct row *row, size_t peer)
     return test;
 }
 
-static int keep_reason(struct row *row, const struct link *link, const char *text, struct err *err)
+static void keep_reason(struct row *row, const struct link *link, const char *text)
 {
     if (row->reason)
-        return 0;
+        return;
     row->reason = str_format("%s: %s", link->uuid, text);
-    return row->reason ? 0 : err_no_memory(err);
 }
 
 /* A link that fails costs its own figures only. One whose GPUs are in use is left for later. */
@@ -169,7 +168,8 @@ static int measure_link(struct probe_context *context, struct row *row, size_t p
         return 0;
     }
     link->state = says_nothing(rc) ? "unknown" : "failed";
-    return keep_reason(row, link, rc ? own.text : "a transfer took no time", err);
+    keep_reason(row, link, rc ? own.text : "a transfer took no time");
+    return 0;
 }
 
 /* One tournament among the links that are not settled. */
@@ -193,7 +193,7 @@ static void links_put_figure(struct strbuf *text, double value)
 }
 
 /* Adds the lists of all peers, in the same order: names, states, and one list per figure. */
-static int note_row(const struct row *row, struct measure *m)
+static void note_row(const struct row *row, struct measure *m)
 {
     struct strbuf peers = {0}, states = {0}, figures[FIGURES] = {{0}};
     for (size_t i = 0; i < row->count; i++) {
@@ -207,23 +207,21 @@ static int note_row(const struct row *row, struct measure *m)
             links_put_figure(&figures[f], row->links[i].figures[f]);
         }
     }
-    bool failed = peers.failed || states.failed || facts_set_text(&m->notes, "gpus", peers.data) ||
-                  facts_set_text(&m->notes, "state", states.data);
+    facts_set_text(&m->notes, "gpus", peers.data);
+    facts_set_text(&m->notes, "state", states.data);
     for (int f = 0; f < FIGURES; f++) {
-        failed = failed || figures[f].failed ||
-                 facts_set_text(&m->notes, figure_notes[f], figures[f].data);
+        facts_set_text(&m->notes, figure_notes[f], figures[f].data);
         strbuf_fini(&figures[f]);
     }
     strbuf_fini(&peers);
     strbuf_fini(&states);
-    if (!failed && row->reason)
-        failed = facts_set_text(&m->notes, "why", row->reason);
-    return failed ? -ENOMEM : 0;
+    if (row->reason)
+        facts_set_text(&m->notes, "why", row->reason);
 }
 
 /* The median over all peers that have the figure; none is added if no peer has it. */
-static int report_median(struct probe_context *context, const struct row *row, enum figure figure,
-                         const char *metric, const char *unit, const char *method)
+static void report_median(struct probe_context *context, const struct row *row, enum figure figure,
+                          const char *metric, const char *unit, const char *method)
 {
     double values[DEVICE_PEERS_MAX];
     size_t n = 0;
@@ -231,42 +229,36 @@ static int report_median(struct probe_context *context, const struct row *row, e
         if (isfinite(row->links[i].figures[figure]))
             values[n++] = row->links[i].figures[figure];
     if (!n)
-        return 0;
+        return;
     struct measure *m = repeats_add(context, metric, values, n, unit, method);
-    if (m)
-        m->confidence = NAN;
-    return m ? 0 : -ENOMEM;
+    m->confidence = NAN;
 }
 
-static int links_report(struct probe_context *context, const struct row *row, struct err *err)
+static void links_report(struct probe_context *context, const struct row *row)
 {
     static const char copies[] = "copies by a copy engine, median over the peers";
     double least = INFINITY;
     struct measure *m = measures_add(context->measures, "links.peers", (double)row->reached, "",
                                      "GPUs of the node that copies reach, both ways");
-    if (!m || note_row(row, m))
-        return err_no_memory(err);
+    note_row(row, m);
     m->n = (uint32_t)row->count - 1;
     m->confidence = NAN;
     for (size_t i = 0; i < row->count; i++)
         for (int f = READ; f <= WRITE; f++)
             if (isfinite(row->links[i].figures[f]))
                 least = fmin(least, row->links[i].figures[f]);
-    if (report_median(context, row, READ, "links.read", "GB/s", copies) ||
-        report_median(context, row, WRITE, "links.write", "GB/s", copies) ||
-        report_median(context, row, BOTH, "links.both", "GB/s", copies) ||
-        report_median(context, row, SM_BOTH, "links.sm_both", "GB/s",
-                      "loads and stores of all SMs at once, median over the peers") ||
-        report_median(context, row, LATENCY, "links.latency", "cycles",
-                      "dependent loads of the peer's memory, median over the peers"))
-        return err_no_memory(err);
+    report_median(context, row, READ, "links.read", "GB/s", copies);
+    report_median(context, row, WRITE, "links.write", "GB/s", copies);
+    report_median(context, row, BOTH, "links.both", "GB/s", copies);
+    report_median(context, row, SM_BOTH, "links.sm_both", "GB/s",
+                  "loads and stores of all SMs at once, median over the peers");
+    report_median(context, row, LATENCY, "links.latency", "cycles",
+                  "dependent loads of the peer's memory, median over the peers");
     if (!isfinite(least))
-        return 0;
+        return;
     m = measures_add(context->measures, "links.least", least, "GB/s",
                      "the slowest one-way copy to or from any peer");
-    if (m)
-        m->confidence = NAN;
-    return m ? 0 : err_no_memory(err);
+    m->confidence = NAN;
 }
 
 /* Without peers, the row has only the reason. */
@@ -276,7 +268,8 @@ static int end_early(struct probe_context *context, int rc, const struct err *ow
     if (rc)
         return rc;
     struct measure *m = &context->measures->items[context->measures->count - 1];
-    return facts_set_text(&m->notes, "why", own->text) ? err_no_memory(err) : 0;
+    facts_set_text(&m->notes, "why", own->text);
+    return 0;
 }
 
 static int links_run(struct probe_context *context, struct err *err)
@@ -291,7 +284,7 @@ static int links_run(struct probe_context *context, struct err *err)
     for (; row.pending && !rc; row.tournaments++)
         rc = measure_links(context, &row, err);
     if (!rc)
-        rc = links_report(context, &row, err);
+        links_report(context, &row);
     free(row.reason);
     facts_fini(&row.gpus);
     return rc;

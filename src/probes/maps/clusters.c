@@ -52,18 +52,15 @@ int clusters_measure_rates(struct probe_context *context, const char *metric,
             return repeats_end(context, metric, rc, &own, err);
     }
     struct measure *m = repeats_add(context, metric, rates, REPEATS, "B/cycle", method);
-    return m && !repeats_settle(m) ? 0 : err_no_memory(err);
+    repeats_settle(m);
+    return 0;
 }
 
-int cluster_ways_init(struct cluster_ways *ways, size_t sms, struct err *err)
+void cluster_ways_init(struct cluster_ways *ways, size_t sms)
 {
     *ways = (struct cluster_ways){.sms = sms,
                                   .cycles = mem_array(sms * sms + 1, sizeof *ways->cycles),
                                   .way = mem_array(sms + 1, sizeof *ways->way)};
-    if (ways->cycles && ways->way)
-        return 0;
-    cluster_ways_fini(ways);
-    return err_no_memory(err);
 }
 
 void cluster_ways_fini(struct cluster_ways *ways)
@@ -263,18 +260,17 @@ static uint32_t count_apart(const struct groups *g, uint16_t *sm_groups)
     return apart;
 }
 
-static int cluster_groups_note_sizes(const struct groups *g, struct measure *m)
+static void cluster_groups_note_sizes(const struct groups *g, struct measure *m)
 {
     struct strbuf text = {0};
     for (uint32_t size = 2; size <= g->size_max; size++)
         strbuf_printf(&text, "%s%u:%u", size > 2 ? " " : "", size, g->at_once[size]);
-    int rc = text.failed ? -ENOMEM : facts_set_text(&m->notes, "at_once", text.data);
+    facts_set_text(&m->notes, "at_once", text.data);
     strbuf_fini(&text);
-    return rc;
 }
 
 /* Groups are numbered by their lowest SM. */
-static int cluster_groups_note_map(const struct groups *g, struct measure *m)
+static void cluster_groups_note_map(const struct groups *g, struct measure *m)
 {
     struct strbuf sizes = {0}, map = {0};
     uint32_t single = 0;
@@ -287,62 +283,57 @@ static int cluster_groups_note_map(const struct groups *g, struct measure *m)
             strbuf_printf(&sizes, "%s%u", i ? " " : "", cluster_groups_size(g, i));
         single += g->largest[i] <= 2;
     }
-    int rc = sizes.failed || map.failed || facts_set_text(&m->notes, "sizes", sizes.data) ||
-                     facts_set_text(&m->notes, "map", map.data) ||
-                     facts_set_int(&m->notes, "single_sms", single)
-                 ? -ENOMEM
-                 : 0;
+    facts_set_text(&m->notes, "sizes", sizes.data);
+    facts_set_text(&m->notes, "map", map.data);
+    facts_set_int(&m->notes, "single_sms", single);
     strbuf_fini(&sizes);
     strbuf_fini(&map);
-    return rc;
 }
 
-static int cluster_groups_settle(const struct groups *g, struct measure *m)
+static void cluster_groups_settle(const struct groups *g, struct measure *m)
 {
     char reason[128];
     uint16_t *sm_groups = mem_array(g->sms, sizeof *sm_groups);
-    if (!sm_groups)
-        return -ENOMEM;
     uint32_t apart = count_apart(g, sm_groups), wrong = find_contradiction(g);
     free(sm_groups);
-    if (apart != UNKNOWN && facts_set_text(&m->notes, "within_sm_groups", apart ? "no" : "yes"))
-        return -ENOMEM;
+    if (apart != UNKNOWN)
+        facts_set_text(&m->notes, "within_sm_groups", apart ? "no" : "yes");
     bool unclear = may_be_one(g);
     m->confidence = wrong || unclear ? 0.5 : 1;
-    if (unclear)
-        return measure_set_status(m, MEASURE_NOISY, "some groups may be one: clusters are small");
+    if (unclear) {
+        measure_set_status(m, MEASURE_NOISY, "some groups may be one: clusters are small");
+        return;
+    }
     if (wrong) {
         snprintf(reason, sizeof reason,
                  "the GPU holds %u clusters of %u blocks, which does not follow from the groups",
                  g->at_once[wrong], wrong);
-        return measure_set_status(m, MEASURE_NOISY, reason);
+        measure_set_status(m, MEASURE_NOISY, reason);
+        return;
     }
     if (!apart || apart == UNKNOWN)
-        return 0;
+        return;
     snprintf(reason, sizeof reason, "%u SMs share no constant L1.5 with SMs of their clusters",
              apart);
-    return measure_set_status(m, MEASURE_NOISY, reason);
+    measure_set_status(m, MEASURE_NOISY, reason);
 }
 
-static int cluster_groups_report(const struct groups *g, struct err *err)
+static void cluster_groups_report(const struct groups *g)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < g->sms; i++)
         count += g->group[i] == i;
     struct measure *m = measures_add(g->context->measures, "cluster.size_max", g->size_max, "",
                                      "launched, one block per SM");
-    if (!m || cluster_groups_note_sizes(g, m))
-        return err_no_memory(err);
+    cluster_groups_note_sizes(g, m);
     m->confidence = 1;
     m = measures_add(g->context->measures, "cluster.count", g->at_once[g->size_max], "",
                      "clusters of the largest size that run at once");
-    if (!m)
-        return err_no_memory(err);
     m->confidence = 1;
     m = measures_add(g->context->measures, "cluster.groups", count, "",
                      "SMs that were in a cluster together, of all sizes");
-    return m && !cluster_groups_note_map(g, m) && !cluster_groups_settle(g, m) ? 0
-                                                                               : err_no_memory(err);
+    cluster_groups_note_map(g, m);
+    cluster_groups_settle(g, m);
 }
 
 static int cluster_groups_run(struct probe_context *context, struct err *err)
@@ -351,14 +342,13 @@ static int cluster_groups_run(struct probe_context *context, struct err *err)
     struct err own = {0};
     g.group = mem_array(g.sms + 1, sizeof *g.group);
     g.largest = mem_array(g.sms + 1, sizeof *g.largest);
-    int rc = g.group && g.largest ? 0 : err_no_memory(err);
-    for (size_t i = 0; i < g.sms && !rc; i++)
+    for (size_t i = 0; i < g.sms; i++)
         g.group[i] = (uint16_t)i;
-    if (!rc) {
-        rc = cluster_groups_ask_all(&g, &own);
-        rc = rc ? repeats_end(context, "cluster.size_max", rc == -ENOSYS ? -ENOTSUP : rc, &own, err)
-                : cluster_groups_report(&g, err);
-    }
+    int rc = cluster_groups_ask_all(&g, &own);
+    if (rc)
+        rc = repeats_end(context, "cluster.size_max", rc == -ENOSYS ? -ENOTSUP : rc, &own, err);
+    else
+        cluster_groups_report(&g);
     free(g.group);
     free(g.largest);
     return rc;
@@ -410,19 +400,18 @@ static size_t list_values(const struct cluster_ways *ways, bool own, double *out
 }
 
 /* From each SM to one of the usual distance. Without a figure of every SM there is no map. */
-static int cluster_latency_note_map(const struct cluster_ways *ways, struct measure *m)
+static void cluster_latency_note_map(const struct cluster_ways *ways, struct measure *m)
 {
     struct strbuf text = {0};
     for (size_t i = 0; i < ways->sms; i++) {
         if (!isfinite(ways->way[i])) {
             strbuf_fini(&text);
-            return 0;
+            return;
         }
         strbuf_printf(&text, "%s%.1f", i ? " " : "", ways->base + ways->way[i]);
     }
-    int rc = text.failed ? -ENOMEM : facts_set_text(&m->notes, "map", text.data);
+    facts_set_text(&m->notes, "map", text.data);
     strbuf_fini(&text);
-    return rc;
 }
 
 static const char *cluster_latency_distance_of(const struct cluster_ways *ways)
@@ -433,40 +422,37 @@ static const char *cluster_latency_distance_of(const struct cluster_ways *ways)
     return ways->residual < EXPLAINED_SHARE * range ? "sum" : "by pair";
 }
 
-static int note_distance(const struct cluster_ways *ways, struct measure *m)
+static void note_distance(const struct cluster_ways *ways, struct measure *m)
 {
-    return facts_set_real(&m->notes, "least", ways->least) ||
-                   facts_set_real(&m->notes, "most", ways->most) ||
-                   facts_set_text(&m->notes, "distance", cluster_latency_distance_of(ways)) ||
-                   facts_set_real(&m->notes, "residual_cycles", ways->residual) ||
-                   cluster_latency_note_map(ways, m)
-               ? -ENOMEM
-               : 0;
+    facts_set_real(&m->notes, "least", ways->least);
+    facts_set_real(&m->notes, "most", ways->most);
+    facts_set_text(&m->notes, "distance", cluster_latency_distance_of(ways));
+    facts_set_real(&m->notes, "residual_cycles", ways->residual);
+    cluster_latency_note_map(ways, m);
 }
 
 static int cluster_latency_report(struct probe_context *context, struct cluster_ways *ways,
                                   struct err *err)
 {
     double *values = mem_array(ways->sms * ways->sms + 1, sizeof *values);
-    if (!values)
-        return err_no_memory(err);
     size_t count = list_values(ways, false, values);
-    struct measure *m =
-        count ? measures_add(context->measures, "cluster.latency", cpd_median(values, count),
-                             "cycles", "dependent loads between all SMs of a cluster")
-              : NULL;
-    if (m) {
-        m->n = (uint32_t)count;
-        m->spread = CPD_MAD_SIGMA * cpd_mad(values, count);
-        m->confidence = NAN;
+    if (!count) {
+        free(values);
+        return err_set(err, -ENODATA, "no SM was in a cluster with another one");
     }
-    int rc = m && !note_distance(ways, m) ? 0 : -ENOMEM;
-    count = rc ? 0 : list_values(ways, true, values);
-    m = count ? repeats_add(context, "cluster.own_latency", values, count, "cycles",
-                            "the same loads of the own shared memory")
-              : NULL;
+    struct measure *m =
+        measures_add(context->measures, "cluster.latency", cpd_median(values, count), "cycles",
+                     "dependent loads between all SMs of a cluster");
+    m->n = (uint32_t)count;
+    m->spread = CPD_MAD_SIGMA * cpd_mad(values, count);
+    m->confidence = NAN;
+    note_distance(ways, m);
+    count = list_values(ways, true, values);
+    if (count)
+        repeats_add(context, "cluster.own_latency", values, count, "cycles",
+                    "the same loads of the own shared memory");
     free(values);
-    return m ? 0 : err_no_memory(err);
+    return 0;
 }
 
 static int cluster_latency_run(struct probe_context *context, struct err *err)
@@ -474,11 +460,12 @@ static int cluster_latency_run(struct probe_context *context, struct err *err)
     struct cluster_ways ways;
     struct err own = {0};
     uint32_t most = clusters_size_max(context);
-    if (!most)
-        return repeats_unsupported(context, "cluster.latency", "no clusters", err);
-    int rc = cluster_ways_init(&ways, device_limits(context->device)->sm_count, err);
-    if (rc)
-        return rc;
+    if (!most) {
+        repeats_unsupported(context, "cluster.latency", "no clusters");
+        return 0;
+    }
+    int rc = 0;
+    cluster_ways_init(&ways, device_limits(context->device)->sm_count);
     for (int i = 0; i < PASSES * CLUSTERS_SIZES && !rc; i++)
         if (clusters_sizes[i % CLUSTERS_SIZES] <= most)
             rc = cluster_latency_measure_size(context, clusters_sizes[i % CLUSTERS_SIZES], &ways,
@@ -511,8 +498,10 @@ static int cluster_bandwidth_run(struct probe_context *context, struct err *err)
     struct device_cluster asked = {
         .work = DEVICE_CLUSTER_READ, .size = 1, .count = slow ? ROUNDS_FEW : ROUNDS};
     double bytes = (double)asked.count * DEVICE_CLUSTER_ROUND_BYTES * DEVICE_CLUSTER_THREADS;
-    if (!most)
-        return repeats_unsupported(context, "cluster.bandwidth.own", "no clusters", err);
+    if (!most) {
+        repeats_unsupported(context, "cluster.bandwidth.own", "no clusters");
+        return 0;
+    }
     int rc = clusters_measure_rates(context, "cluster.bandwidth.own", &asked, bytes,
                                     "all threads load the own shared memory", err);
     for (int i = 0; i < CLUSTERS_SIZES && !rc && clusters_sizes[i] <= most; i++) {

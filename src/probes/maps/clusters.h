@@ -30,7 +30,7 @@ struct cluster_ways {
     size_t pairs;
 };
 
-int cluster_ways_init(struct cluster_ways *ways, size_t sms, struct err *err);
+void cluster_ways_init(struct cluster_ways *ways, size_t sms);
 
 void cluster_ways_fini(struct cluster_ways *ways);
 

@@ -93,28 +93,25 @@ static int die_bandwidth_measure(struct bandwidths *b, enum turns turns, struct 
     return 0;
 }
 
-static int note_numbers(struct measure *m, const char *key, const double *values, size_t count)
+static void note_numbers(struct measure *m, const char *key, const double *values, size_t count)
 {
     struct strbuf text = {0};
     for (size_t i = 0; i < count; i++)
         strbuf_printf(&text, "%s%.1f", i ? " " : "", values[i]);
-    int rc = text.failed ? -ENOMEM : facts_set_text(&m->notes, key, text.data);
+    facts_set_text(&m->notes, key, text.data);
     strbuf_fini(&text);
-    return rc;
 }
 
-/* The figure of the median one; the map has all of them. NULL: out of memory. */
+/* The figure of the median one; the map has all of them. */
 static struct measure *die_bandwidth_report(const struct bandwidths *b, const char *metric,
                                             const double *gbs, size_t count, enum turns turns,
                                             const char *method)
 {
     struct measure *m = repeats_add(b->context, metric, gbs, count, "GB/s", method);
-    if (!m || note_numbers(m, "map", gbs, count) ||
-        facts_set_real(&m->notes, "noise", b->noise[turns]))
-        return NULL;
-    if (b->noise[turns] > NOISE_MAX &&
-        measure_set_status(m, MEASURE_NOISY, "the same SM differs from pass to pass"))
-        return NULL;
+    note_numbers(m, "map", gbs, count);
+    facts_set_real(&m->notes, "noise", b->noise[turns]);
+    if (b->noise[turns] > NOISE_MAX)
+        measure_set_status(m, MEASURE_NOISY, "the same SM differs from pass to pass");
     m->spread = CPD_MAD_SIGMA * cpd_mad(gbs, count);
     m->n = (uint32_t)(count * REPEATS);
     m->confidence = NAN;
@@ -130,8 +127,8 @@ static void sum_groups(const struct bandwidths *b, double *out_gbs)
 }
 
 /* What the baseline is compared with. */
-static int die_bandwidth_note_rates(const struct bandwidths *b, const double *group_gbs,
-                                    struct measure *m)
+static void die_bandwidth_note_rates(const struct bandwidths *b, const double *group_gbs,
+                                     struct measure *m)
 {
     char text[SM_RATES_TEXT_MAX];
     struct sm_rates rates = {.sms = b->sms, .groups = b->groups, .noise = b->noise[ALONE]};
@@ -142,41 +139,35 @@ static int die_bandwidth_note_rates(const struct bandwidths *b, const double *gr
     for (size_t g = 0; g < b->groups; g++)
         rates.group_gbs[g] = group_gbs[g];
     sm_rates_print(&rates, text);
-    return facts_set_text(&m->notes, SM_RATES_FACT, text);
+    facts_set_text(&m->notes, SM_RATES_FACT, text);
 }
 
-static int die_bandwidth_report_all(const struct bandwidths *b, struct err *err)
+static void die_bandwidth_report_all(const struct bandwidths *b)
 {
     double group_gbs[SM_RATES_GROUPS_MAX];
     sum_groups(b, group_gbs);
     struct measure *m = die_bandwidth_report(b, "die.bandwidth.alone", b->gbs[ALONE], b->sms, ALONE,
                                              "each SM reads a part of L2, the others wait");
-    if (!m || die_bandwidth_note_rates(b, group_gbs, m))
-        return err_no_memory(err);
-    if (!die_bandwidth_report(b, "die.bandwidth.together", b->gbs[TOGETHER], b->sms, TOGETHER,
-                              "what each SM reads of L2 while all do"))
-        return err_no_memory(err);
-    if (!b->groups)
-        return repeats_unsupported(b->context, "die.bandwidth.group",
-                                   "the groups of SMs are not known", err);
-    return die_bandwidth_report(b, "die.bandwidth.group", group_gbs, b->groups, GROUPS,
-                                "the SMs of a group read L2 at once, the others wait")
-               ? 0
-               : err_no_memory(err);
+    die_bandwidth_note_rates(b, group_gbs, m);
+    die_bandwidth_report(b, "die.bandwidth.together", b->gbs[TOGETHER], b->sms, TOGETHER,
+                         "what each SM reads of L2 while all do");
+    if (!b->groups) {
+        repeats_unsupported(b->context, "die.bandwidth.group", "the groups of SMs are not known");
+        return;
+    }
+    die_bandwidth_report(b, "die.bandwidth.group", group_gbs, b->groups, GROUPS,
+                         "the SMs of a group read L2 at once, the others wait");
 }
 
 static int die_bandwidth_run(struct probe_context *context, struct err *err)
 {
     struct bandwidths *b = mem_array(1, sizeof *b);
     struct err own = {0};
-    if (!b)
-        return err_no_memory(err);
     b->context = context;
     b->sms = device_limits(context->device)->sm_count;
     int rc = 0;
     if (!b->sms || b->sms > SM_RATES_SMS_MAX) {
-        rc = repeats_unsupported(context, "die.bandwidth.alone",
-                                 "too many SMs, or an unknown number", err);
+        repeats_unsupported(context, "die.bandwidth.alone", "too many SMs, or an unknown number");
         goto out;
     }
     for (size_t i = 0; i < b->sms; i++)
@@ -187,8 +178,10 @@ static int die_bandwidth_run(struct probe_context *context, struct err *err)
         rc = die_bandwidth_measure(b, TOGETHER, &own);
     if (!rc && b->groups)
         rc = die_bandwidth_measure(b, GROUPS, &own);
-    rc = rc ? repeats_end(context, "die.bandwidth.alone", rc, &own, err)
-            : die_bandwidth_report_all(b, err);
+    if (rc)
+        rc = repeats_end(context, "die.bandwidth.alone", rc, &own, err);
+    else
+        die_bandwidth_report_all(b);
 out:
     free(b);
     return rc;

@@ -120,28 +120,22 @@ static void take_means(struct sides *sides, double *out_means, double *out_error
     *out_error = CPD_MAD_SIGMA * cpd_mad(sides->weights, sides->sms);
 }
 
-int die_sides_means(const double *cycles, size_t sms, size_t lines, double *out_means,
-                    double *out_error, struct err *err)
+void die_sides_means(const double *cycles, size_t sms, size_t lines, double *out_means,
+                     double *out_error)
 {
     struct sides sides = {.cycles = cycles, .sms = sms, .lines = lines};
     sides.of_sm = mem_array(sms, sizeof *sides.of_sm);
     sides.of_line = mem_array(lines, sizeof *sides.of_line);
     sides.weights = mem_array(sms, sizeof *sides.weights);
     sides.axis = mem_array(lines, sizeof *sides.axis);
-    int rc = 0;
-    if (sides.of_sm && sides.of_line && sides.weights && sides.axis) {
-        sides_average(&sides);
-        find_axis(&sides);
-        merge_unequal(&sides);
-        take_means(&sides, out_means, out_error);
-    } else {
-        rc = err_no_memory(err);
-    }
+    sides_average(&sides);
+    find_axis(&sides);
+    merge_unequal(&sides);
+    take_means(&sides, out_means, out_error);
     free(sides.of_sm);
     free(sides.of_line);
     free(sides.weights);
     free(sides.axis);
-    return rc;
 }
 
 /* Groups lines of L2 by their latencies from all SMs. */
@@ -220,16 +214,11 @@ static void slice_groups_assign(const struct slice_profiles *profiles, struct sl
     }
 }
 
-int slice_groups_find(const struct slice_profiles *profiles, struct slice_groups *out_groups,
-                      struct err *err)
+void slice_groups_find(const struct slice_profiles *profiles, struct slice_groups *out_groups)
 {
     struct slice_groups groups = {
         .of_line = mem_array(profiles->lines, sizeof *groups.of_line),
         .cycles = mem_array(SLICE_GROUPS_MAX * profiles->sms, sizeof *groups.cycles)};
-    if (!groups.of_line || !groups.cycles) {
-        slice_groups_fini(&groups);
-        return err_no_memory(err);
-    }
     double mean = 0, cells = (double)(profiles->sms * profiles->lines);
     for (size_t i = 0; i < profiles->sms * profiles->lines; i++)
         mean += profiles->cycles[i] / cells;
@@ -239,7 +228,6 @@ int slice_groups_find(const struct slice_profiles *profiles, struct slice_groups
         slice_groups_average(profiles, &groups);
     }
     *out_groups = groups;
-    return 0;
 }
 
 void slice_groups_fini(struct slice_groups *groups)
@@ -284,8 +272,6 @@ static int run_hits(struct die *die, struct err *err)
 {
     struct device_job *jobs = mem_array(die->sms, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t sm = 0; sm < die->sms; sm++) {
         jobs[sm] = chase_job();
         jobs[sm].agents[0].sm = (int32_t)sm;
@@ -308,12 +294,10 @@ static int run_hits(struct die *die, struct err *err)
 }
 
 /* Medians of the passes, and the standard deviation of a median as far as two passes show it. */
-static int reduce(struct die *die, struct err *err)
+static void reduce(struct die *die)
 {
     size_t cells = die->sms * die->lines;
     double *spreads = mem_array(cells, sizeof *spreads);
-    if (!spreads)
-        return err_no_memory(err);
     for (size_t i = 0; i < cells; i++) {
         double values[PASSES];
         for (size_t p = 0; p < PASSES; p++)
@@ -327,7 +311,7 @@ static int reduce(struct die *die, struct err *err)
     die->noise_cycles =
         MEDIAN_ERROR * fmax(cpd_median(spreads, cells) / MEDIAN_DIFFERENCE, NOISE_MIN_CYCLES);
     free(spreads);
-    return die_sides_means(die->cycles, die->sms, die->lines, die->means, &die->error_cycles, err);
+    die_sides_means(die->cycles, die->sms, die->lines, die->means, &die->error_cycles);
 }
 
 /* Of two groups, by their latency from SM 0. */
@@ -356,77 +340,66 @@ static char *die_map_text(const struct die *die, const struct slice_groups *grou
             strbuf_append(&text, &letters[(size_t)fmin(fmax(step, 0), sizeof letters - 2)], 1);
         }
     }
-    if (!text.failed)
-        return text.data;
-    strbuf_fini(&text);
-    return NULL;
+    return text.data;
 }
 
-static int die_map_note_map(const struct die *die, const struct slice_groups *groups,
-                            struct measure *m)
+static void die_map_note_map(const struct die *die, const struct slice_groups *groups,
+                             struct measure *m)
 {
     double low = INFINITY;
     for (size_t i = 0; i < groups->count * die->sms; i++)
         low = fmin(low, groups->cycles[i]);
     char *text = die_map_text(die, groups, low);
-    int rc = text && !facts_set_real(&m->notes, "from_cycles", low) &&
-                     !facts_set_int(&m->notes, "step_cycles", MAP_STEP_CYCLES) &&
-                     !facts_set_text(&m->notes, FINGERPRINT_MAP, text)
-                 ? 0
-                 : -ENOMEM;
+    facts_set_real(&m->notes, "from_cycles", low);
+    facts_set_int(&m->notes, "step_cycles", MAP_STEP_CYCLES);
+    facts_set_text(&m->notes, FINGERPRINT_MAP, text);
     free(text);
-    return rc;
 }
 
 /* If nearly every line is a group of its own, slices are not told apart. */
-static int report_slices(struct die *die, struct err *err)
+static void report_slices(struct die *die)
 {
     const struct slice_profiles profiles = {.cycles = die->cycles,
                                             .sms = die->sms,
                                             .lines = die->lines,
                                             .noise_cycles = die->noise_cycles};
     struct slice_groups groups;
-    int rc = slice_groups_find(&profiles, &groups, err);
-    if (rc)
-        return rc;
+    slice_groups_find(&profiles, &groups);
     struct measure *m =
         measures_add(die->context->measures, "die.slice_groups", (double)groups.count, "",
                      "lines of L2 grouped by their latency from every SM");
     bool apart = groups.count == SLICE_GROUPS_MAX || 2 * groups.count > die->lines;
-    if (!m || facts_set_real(&m->notes, "noise_cycles", die->noise_cycles) ||
-        (apart && measure_set_status(m, MEASURE_NOISY, "lines do not fall into groups")) ||
-        (!apart && die->context->options->profile == PROFILE_FULL &&
-         die_map_note_map(die, &groups, m)))
-        rc = err_no_memory(err);
-    if (m) {
-        m->n = (uint32_t)die->lines;
-        m->confidence = NAN;
-    }
+    facts_set_real(&m->notes, "noise_cycles", die->noise_cycles);
+    if (apart)
+        measure_set_status(m, MEASURE_NOISY, "lines do not fall into groups");
+    else if (die->context->options->profile == PROFILE_FULL)
+        die_map_note_map(die, &groups, m);
+    m->n = (uint32_t)die->lines;
+    m->confidence = NAN;
     slice_groups_fini(&groups);
-    return rc;
 }
 
-static int report_fingerprint(struct die *die, struct err *err)
+static void report_fingerprint(struct die *die)
 {
     char text[FINGERPRINT_TEXT_MAX];
     struct fingerprint fingerprint;
-    if (die->sms > FINGERPRINT_SMS_MAX)
-        return repeats_unsupported(die->context, "die.fingerprint", "too many SMs", err);
+    if (die->sms > FINGERPRINT_SMS_MAX) {
+        repeats_unsupported(die->context, "die.fingerprint", "too many SMs");
+        return;
+    }
     fingerprint_make(die->means, die->sms, die->error_cycles, &fingerprint);
     fingerprint_print(&fingerprint, text);
     struct measure *m = repeats_add(die->context, "die.fingerprint", die->means, die->sms, "cycles",
                                     "mean latency of each SM to L2, alone");
-    if (!m || facts_set_text(&m->notes, FINGERPRINT_FACT, text))
-        return err_no_memory(err);
+    facts_set_text(&m->notes, FINGERPRINT_FACT, text);
     m->n = (uint32_t)(die->sms * die->lines * PASSES);
     m->confidence = NAN;
-    return 0;
 }
 
-static int die_map_report(struct die *die, struct err *err)
+static void die_map_report(struct die *die)
 {
-    int rc = report_slices(die, err);
-    return rc ? rc : report_fingerprint(die, err);
+    report_slices(die);
+    report_fingerprint(die);
 }
 
 static int die_map_run(struct probe_context *context, struct err *err)
@@ -435,9 +408,10 @@ static int die_map_run(struct probe_context *context, struct err *err)
     struct die die = {.context = context,
                       .sms = limits->sm_count,
                       .lines = limits->loads_max ? LINES_FEW : LINES};
-    if (!die.sms)
-        return repeats_unsupported(context, "die.slice_groups", "the number of SMs is not known",
-                                   err);
+    if (!die.sms) {
+        repeats_unsupported(context, "die.slice_groups", "the number of SMs is not known");
+        return 0;
+    }
     die.array = (struct device_array){.path = DEVICE_GLOBAL_CG,
                                       .size_bytes = die.lines * STRIDE_BYTES,
                                       .stride_bytes = STRIDE_BYTES};
@@ -445,13 +419,11 @@ static int die_map_run(struct probe_context *context, struct err *err)
     die.passes = mem_array(die.sms * PASSES * die.lines, sizeof *die.passes);
     die.cycles = mem_array(die.sms * die.lines, sizeof *die.cycles);
     die.means = mem_array(die.sms, sizeof *die.means);
-    int rc = die.passes && die.cycles && die.means ? 0 : err_no_memory(err);
-    if (!rc)
-        rc = run_hits(&die, err);
-    if (!rc)
-        rc = reduce(&die, err);
-    if (!rc)
-        rc = die_map_report(&die, err);
+    int rc = run_hits(&die, err);
+    if (!rc) {
+        reduce(&die);
+        die_map_report(&die);
+    }
     free(die.passes);
     free(die.cycles);
     free(die.means);

@@ -9,9 +9,9 @@
 #include "base/err.h"
 
 /* cycles: by SM, then by line. out_means: per SM. out_error: standard error of one of them, as far
- * as two halves of the lines show it. 0 or -ENOMEM. */
-int die_sides_means(const double *cycles, size_t sms, size_t lines, double *out_means,
-                    double *out_error, struct err *err);
+ * as two halves of the lines show it. */
+void die_sides_means(const double *cycles, size_t sms, size_t lines, double *out_means,
+                     double *out_error);
 
 enum { SLICE_GROUPS_MAX = 128 };
 
@@ -29,9 +29,8 @@ struct slice_groups {
     size_t sizes[SLICE_GROUPS_MAX];
 };
 
-/* -ENOMEM. Released with slice_groups_fini. */
-int slice_groups_find(const struct slice_profiles *profiles, struct slice_groups *out_groups,
-                      struct err *err);
+/* Released with slice_groups_fini. */
+void slice_groups_find(const struct slice_profiles *profiles, struct slice_groups *out_groups);
 
 void slice_groups_fini(struct slice_groups *groups);
 

@@ -27,7 +27,7 @@ struct memory {
 };
 
 /* "503 4 4563402752 ABC... ABC...": the lowest latency in cycles, the step between two letters, the
- * bytes from one region to the next; then by SM a letter per region. NULL: out of memory. */
+ * bytes from one region to the next; then by SM a letter per region. */
 static char *die_memory_map_text(const struct memory *memory)
 {
     size_t regions = memory->map.regions, cells = memory->sms * regions;
@@ -43,10 +43,7 @@ static char *die_memory_map_text(const struct memory *memory)
             strbuf_puts(&text, " ");
         strbuf_printf(&text, "%c", sm_text_letter((int)number));
     }
-    if (!text.failed)
-        return text.data;
-    strbuf_fini(&text);
-    return NULL;
+    return text.data;
 }
 
 /* Medians of the rows (SMs) or columns (regions), and how far apart the outermost are. */
@@ -65,37 +62,31 @@ static double range_of(const struct memory *memory, bool of_sms)
     return high - low;
 }
 
-static int die_memory_report(const struct memory *memory, struct err *err)
+static void die_memory_report(const struct memory *memory)
 {
     size_t cells = memory->sms * memory->map.regions;
     struct measure *m =
         repeats_add(memory->context, "die.memory_latency", memory->cycles, cells, "cycles",
                     "each SM loads lines of each region that no SM has loaded");
     char *text = die_memory_map_text(memory);
-    bool noted = m && text && !facts_set_int(&m->notes, "regions", memory->map.regions) &&
-                 !facts_set_real(&m->notes, "sms_apart_cycles", range_of(memory, true)) &&
-                 !facts_set_real(&m->notes, "regions_apart_cycles", range_of(memory, false)) &&
-                 !facts_set_text(&m->notes, FINGERPRINT_REGIONS, text);
+    facts_set_int(&m->notes, "regions", memory->map.regions);
+    facts_set_real(&m->notes, "sms_apart_cycles", range_of(memory, true));
+    facts_set_real(&m->notes, "regions_apart_cycles", range_of(memory, false));
+    facts_set_text(&m->notes, FINGERPRINT_REGIONS, text);
     free(text);
-    if (!noted)
-        return err_no_memory(err);
     m->spread = CPD_MAD_SIGMA * cpd_mad(memory->cycles, cells);
     m->n = (uint32_t)(cells * memory->map.loads);
     m->confidence = NAN;
-    return 0;
 }
 
-static int die_memory_take_answer(struct memory *memory, const struct device_sm_map_answer *answer,
-                                  struct err *err)
+static void die_memory_take_answer(struct memory *memory, const struct device_sm_map_answer *answer)
 {
     memory->region_bytes = answer->region_bytes;
     memory->cycles = mem_array(answer->value_count, sizeof *memory->cycles);
     memory->sums = mem_array(answer->value_count, sizeof *memory->sums);
-    if (!memory->cycles || !memory->sums)
-        return err_no_memory(err);
     for (size_t i = 0; i < answer->value_count; i++)
         memory->cycles[i] = (double)answer->values[i] / memory->map.loads;
-    return die_memory_report(memory, err);
+    die_memory_report(memory);
 }
 
 static int die_memory_run(struct probe_context *context, struct err *err)
@@ -111,7 +102,7 @@ static int die_memory_run(struct probe_context *context, struct err *err)
     int rc = device_map_sms(context->device, &memory.map, &answer, &own);
     if (rc)
         return repeats_end(context, "die.memory_latency", rc, &own, err);
-    rc = die_memory_take_answer(&memory, &answer, err);
+    die_memory_take_answer(&memory, &answer);
     free(memory.cycles);
     free(memory.sums);
     device_sm_map_answer_fini(&answer);

@@ -31,12 +31,11 @@ enum {
     ALONE = UINT32_MAX,
 };
 
-int partition_init(struct partition *p, size_t sms, struct err *err)
+void partition_init(struct partition *p, size_t sms)
 {
     *p = (struct partition){.sms = sms,
                             .odds = mem_array(sms * sms, sizeof *p->odds),
                             .group = mem_array(sms, sizeof *p->group)};
-    return p->odds && p->group ? 0 : err_no_memory(err);
 }
 
 void partition_fini(struct partition *p)
@@ -160,16 +159,11 @@ static void partition_judge_groups(struct partition *p, double *sums)
     p->contradicted = pairs > 0 ? against / pairs : 0;
 }
 
-int partition_divide(struct partition *p, struct err *err)
+void partition_divide(struct partition *p)
 {
     /* In one round every SM may leave its group and found a new one. */
     double *sums = mem_array(2 * p->sms, sizeof *sums);
     uint32_t *numbers = mem_array(2 * p->sms, sizeof *numbers);
-    if (!sums || !numbers) {
-        free(sums);
-        free(numbers);
-        return err_no_memory(err);
-    }
     found_groups(p, sums);
     int moved = 1;
     for (uint32_t round = 0; moved && round < SETTLE_MAX; round++) {
@@ -181,7 +175,6 @@ int partition_divide(struct partition *p, struct err *err)
     partition_judge_groups(p, sums);
     free(sums);
     free(numbers);
-    return 0;
 }
 
 bool sm_group_map_read(const struct probe_context *context, size_t sms, uint16_t *out_groups)
@@ -281,8 +274,6 @@ static int ask(struct probe_context *context, struct pairs *pairs, size_t (*sms)
 {
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++)
         jobs[i] = sm_groups_pair_job(context, pairs, sms[i], i);
     int rc = chase_run(context, jobs, count, at_once, &answers, err);
@@ -305,7 +296,7 @@ static int sm_groups_ask_all(struct probe_context *context, struct pairs *pairs,
 {
     size_t sms = pairs->partition.sms, rounds = sms + sms % 2 - 1;
     size_t(*round)[2] = mem_array(sms / 2 + 1, sizeof *round);
-    int rc = round ? 0 : err_no_memory(err);
+    int rc = 0;
     for (size_t r = 0; r < rounds && !rc; r++) {
         size_t count = pair_up(sms, r, round);
         rc = ask(context, pairs, round, count, pairs->at_once, err);
@@ -347,8 +338,6 @@ static int ask_singles(struct probe_context *context, struct pairs *pairs, struc
     const struct partition *p = &pairs->partition;
     size_t sms[AGAIN_MAX][2], single_count = 0, count = 0;
     size_t *singles = mem_array(p->sms, sizeof *singles);
-    if (!singles)
-        return err_no_memory(err);
     for (size_t i = 0; i < p->sms; i++)
         if (partition_size(p, p->group[i]) == 1)
             singles[single_count++] = i;
@@ -360,7 +349,10 @@ static int ask_singles(struct probe_context *context, struct pairs *pairs, struc
             }
     free(singles);
     int rc = count ? ask(context, pairs, sms, count, 1, err) : 0;
-    return rc ? rc : partition_divide(&pairs->partition, err);
+    if (rc)
+        return rc;
+    partition_divide(&pairs->partition);
+    return 0;
 }
 
 /* Two controls of the same form as the jobs of pairs: an SM with itself, after its piece was pushed
@@ -443,35 +435,33 @@ static int pairs_init(struct probe_context *context, struct pairs *pairs, struct
     uint64_t held = (uint64_t)(FILLED_SHARE * (double)l15->region_low_bytes) / bytes;
     held = held < pairs->piece_count ? held : pairs->piece_count;
     pairs->at_once = held ? (uint32_t)held : 1;
-    return partition_init(&pairs->partition, limits->sm_count, err);
+    partition_init(&pairs->partition, limits->sm_count);
+    return 0;
 }
 
-static int note_groups(struct measure *measure, const struct partition *p)
+static void note_groups(struct measure *measure, const struct partition *p)
 {
     struct strbuf sizes = {0}, map = {0};
     for (uint32_t g = 0; g < p->group_count; g++)
         strbuf_printf(&sizes, "%s%u", g ? " " : "", partition_size(p, g));
     for (size_t i = 0; i < p->sms; i++)
         strbuf_printf(&map, "%s%u", i ? " " : "", p->group[i]);
-    int rc = sizes.failed || map.failed || facts_set_text(&measure->notes, "sizes", sizes.data) ||
-                     facts_set_text(&measure->notes, "map", map.data)
-                 ? -ENOMEM
-                 : 0;
+    facts_set_text(&measure->notes, "sizes", sizes.data);
+    facts_set_text(&measure->notes, "map", map.data);
     strbuf_fini(&sizes);
     strbuf_fini(&map);
-    return rc;
 }
 
-static int sm_groups_note_doubt(struct measure *measure, const struct pairs *pairs)
+static void sm_groups_note_doubt(struct measure *measure, const struct pairs *pairs)
 {
     char reason[REASON_MAX];
     double misjudged = exp(-fmin(pairs->together, -pairs->apart));
     double contradicted = pairs->partition.contradicted;
     if (contradicted <= CONTRADICTED_MAX + PIECE_ELEMENTS * misjudged)
-        return 0;
+        return;
     snprintf(reason, sizeof reason, "%.1f %% of the pairs of SMs contradict the groups",
              100 * contradicted);
-    return measure_set_status(measure, MEASURE_NOISY, reason);
+    measure_set_status(measure, MEASURE_NOISY, reason);
 }
 
 static struct measure *sm_groups_add(struct probe_context *context, const struct pairs *pairs,
@@ -480,21 +470,17 @@ static struct measure *sm_groups_add(struct probe_context *context, const struct
     const struct partition *p = &pairs->partition;
     struct measure *m = measures_add(context->measures, metric, value, "",
                                      "first touch after another SM's, every pair");
-    if (!m)
-        return NULL;
     m->n = (uint32_t)(p->sms * (p->sms - 1) / 2);
     m->confidence = p->confidence;
-    return sm_groups_note_doubt(m, pairs) ? NULL : m;
+    sm_groups_note_doubt(m, pairs);
+    return m;
 }
 
 /* Groups may differ in size: the one of the median SM counts. */
-static int sm_groups_report_size(struct probe_context *context, const struct pairs *pairs,
-                                 struct err *err)
+static void sm_groups_report_size(struct probe_context *context, const struct pairs *pairs)
 {
     const struct partition *p = &pairs->partition;
     double *sizes = mem_array(p->sms, sizeof *sizes);
-    if (!sizes)
-        return err_no_memory(err);
     for (size_t i = 0; i < p->sms; i++)
         sizes[i] = partition_size(p, p->group[i]);
     size_t middle = (p->sms - 1) / 2; /* an index, not a value between two sizes */
@@ -502,25 +488,24 @@ static int sm_groups_report_size(struct probe_context *context, const struct pai
     double least = cpd_quantile(sizes, p->sms, 0), most = cpd_quantile(sizes, p->sms, 1);
     free(sizes);
     struct measure *sms = sm_groups_add(context, pairs, "constant_l15.sms", usual);
-    if (!sms || (least < most && (facts_set_int(&sms->notes, "least", (int64_t)least) ||
-                                  facts_set_int(&sms->notes, "most", (int64_t)most))))
-        return err_no_memory(err);
-    return 0;
+    if (least < most) {
+        facts_set_int(&sms->notes, "least", (int64_t)least);
+        facts_set_int(&sms->notes, "most", (int64_t)most);
+    }
 }
 
-static int report_groups(struct probe_context *context, const struct pairs *pairs, struct err *err)
+static void report_groups(struct probe_context *context, const struct pairs *pairs)
 {
     struct measure *groups =
         sm_groups_add(context, pairs, "sm.groups", pairs->partition.group_count);
-    if (!groups || note_groups(groups, &pairs->partition))
-        return err_no_memory(err);
-    return sm_groups_report_size(context, pairs, err);
+    note_groups(groups, &pairs->partition);
+    sm_groups_report_size(context, pairs);
 }
 
-static int report_none(struct probe_context *context, const char *reason, struct err *err)
+static void report_none(struct probe_context *context, const char *reason)
 {
-    int rc = repeats_unsupported(context, "sm.groups", reason, err);
-    return rc ? rc : repeats_unsupported(context, "constant_l15.sms", reason, err);
+    repeats_unsupported(context, "sm.groups", reason);
+    repeats_unsupported(context, "constant_l15.sms", reason);
 }
 
 static int run_groups(struct probe_context *context, struct err *err)
@@ -530,10 +515,14 @@ static int run_groups(struct probe_context *context, struct err *err)
     int rc = study_reach(context, STUDY_CONSTANT_L15, STUDY_REGION, err);
     if (rc)
         return rc;
-    if (!study->supported)
-        return report_none(context, "no constant cache behind L1 that SMs could share", err);
-    if (device_limits(context->device)->sm_count < 2)
-        return report_none(context, "only one SM", err);
+    if (!study->supported) {
+        report_none(context, "no constant cache behind L1 that SMs could share");
+        return 0;
+    }
+    if (device_limits(context->device)->sm_count < 2) {
+        report_none(context, "only one SM");
+        return 0;
+    }
     rc = pairs_init(context, &pairs, err);
     if (rc)
         goto out;
@@ -546,13 +535,11 @@ static int run_groups(struct probe_context *context, struct err *err)
     rc = sm_groups_ask_again(context, &pairs, err);
     if (rc)
         goto out;
-    rc = partition_divide(&pairs.partition, err);
-    if (rc)
-        goto out;
+    partition_divide(&pairs.partition);
     rc = ask_singles(context, &pairs, err);
     if (rc)
         goto out;
-    rc = report_groups(context, &pairs, err);
+    report_groups(context, &pairs);
 out:
     partition_fini(&pairs.partition);
     return rc;

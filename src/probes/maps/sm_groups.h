@@ -20,14 +20,14 @@ struct partition {
 };
 
 /* Starts without evidence. Released by partition_fini, also after an error. */
-int partition_init(struct partition *p, size_t sms, struct err *err);
+void partition_init(struct partition *p, size_t sms);
 
 void partition_fini(struct partition *p);
 
 /* Adds evidence about one pair. */
 void partition_add(struct partition *p, size_t a, size_t b, double odds);
 
-int partition_divide(struct partition *p, struct err *err);
+void partition_divide(struct partition *p);
 
 /* Number of SMs in a group. */
 uint32_t partition_size(const struct partition *p, uint32_t group);

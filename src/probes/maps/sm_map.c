@@ -56,8 +56,6 @@ static int run_batch(struct probe_context *context, struct map *map, size_t repe
     double overhead = timer_overhead(context, map->array.path);
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++) {
         jobs[i] = chase_job();
         jobs[i].agents[0].sm = (int32_t)(i % map->sms);
@@ -109,16 +107,12 @@ static char *sm_map_text(const struct map *map)
     struct strbuf text = {0};
     for (size_t i = 0; i < map->sms; i++)
         strbuf_printf(&text, "%s%.1f", i ? " " : "", map->cycles[i]);
-    if (!text.failed)
-        return text.data;
-    strbuf_fini(&text);
-    return NULL;
+    return text.data;
 }
 
 /* The worst SM relative to the median one, for each third of its chases: what does not repeat is no
  * property of the SM. Further rounds measure the same SM. */
-static int report_worst(struct probe_context *context, const struct map *map, size_t worst,
-                        struct err *err)
+static void report_worst(struct probe_context *context, const struct map *map, size_t worst)
 {
     size_t per_batch = map->per_sm / REPEATS;
     double median = cpd_median(map->cycles, map->sms), ratios[REPEATS];
@@ -129,15 +123,10 @@ static int report_worst(struct probe_context *context, const struct map *map, si
                     median;
     struct measure *m = repeats_add(context, map->worst_metric, ratios, REPEATS, "",
                                     "slowest SM over the median one");
-    if (!m)
-        return err_no_memory(err);
     m->value = map->cycles[worst] / median;
     m = measures_add(context->measures, map->worst_sm_metric, (double)worst, "id", "slowest SM");
-    if (!m)
-        return err_no_memory(err);
     m->n = 1;
     m->confidence = NAN;
-    return 0;
 }
 
 /* Half the range of all SMs except the worst: the scatter of the healthy ones. */
@@ -153,7 +142,7 @@ static double spread_without(const struct map *map, size_t worst)
     return high > low ? (high - low) / 2 : 0;
 }
 
-static int report_map(struct probe_context *context, const struct map *map, struct err *err)
+static void report_map(struct probe_context *context, const struct map *map)
 {
     size_t worst = 0;
     for (size_t i = 1; i < map->sms; i++)
@@ -166,15 +155,13 @@ static int report_map(struct probe_context *context, const struct map *map, stru
     struct measure *m = repeats_add(context, map->metric, map->cycles, map->sms, "cycles",
                                     map->pools ? "median of single loads on each SM"
                                                : "average of long chases on each SM");
-    bool noted = text && m && !facts_set_int(&m->notes, "worst_sm", (int64_t)worst) &&
-                 !facts_set_real(&m->notes, "worst_cycles", map->cycles[worst]) &&
-                 !facts_set_text(&m->notes, "map", text);
+    facts_set_int(&m->notes, "worst_sm", (int64_t)worst);
+    facts_set_real(&m->notes, "worst_cycles", map->cycles[worst]);
+    facts_set_text(&m->notes, "map", text);
     free(text);
-    if (!noted)
-        return err_no_memory(err);
     m->spread = spread_without(map, worst);
     m->n = (uint32_t)(map->sms * map->per_sm);
-    return report_worst(context, map, worst, err);
+    report_worst(context, map, worst);
 }
 
 /* Chases are short if spikes are frequent, and many if loads scatter. */
@@ -195,17 +182,18 @@ static int run_map(struct probe_context *context, struct map *map, struct err *e
 {
     plan(context, map);
     map->sms = device_limits(context->device)->sm_count;
-    if (!map->sms)
-        return repeats_unsupported(context, map->metric, "the number of SMs is not known", err);
+    if (!map->sms) {
+        repeats_unsupported(context, map->metric, "the number of SMs is not known");
+        return 0;
+    }
     map->chases = mem_array(map->sms * map->per_sm, sizeof *map->chases);
     map->cycles = mem_array(map->sms, sizeof *map->cycles);
     bool scattered =
         latency_scatters(context, &context->studies[STUDY_L1_DATA], map->expected_cycles);
     map->pools = scattered ? mem_array(map->sms, sizeof *map->pools) : NULL;
-    bool there = map->chases && map->cycles && (map->pools || !scattered);
-    int rc = there ? measure_map(context, map, err) : err_no_memory(err);
+    int rc = measure_map(context, map, err);
     if (!rc)
-        rc = report_map(context, map, err);
+        report_map(context, map);
     free(map->chases);
     free(map->pools);
     free(map->cycles);
@@ -213,16 +201,13 @@ static int run_map(struct probe_context *context, struct map *map, struct err *e
 }
 
 /* Reports on how many SMs blocks ran, to compare with the driver's number. */
-static int sm_map_report_count(struct probe_context *context, struct err *err)
+static void sm_map_report_count(struct probe_context *context)
 {
     struct measure *m =
         measures_add(context->measures, "sm.count",
                      (double)device_limits(context->device)->sm_count, "", "SMs that run blocks");
-    if (!m)
-        return err_no_memory(err);
     m->n = 1;
     m->confidence = NAN;
-    return 0;
 }
 
 static int sm_map_run_l1(struct probe_context *context, struct err *err)
@@ -232,14 +217,14 @@ static int sm_map_run_l1(struct probe_context *context, struct err *err)
         .worst_metric = "sm.l1_worst",
         .worst_sm_metric = "sm.l1_worst_sm",
         .array = {.path = DEVICE_GLOBAL_CA, .size_bytes = L1_BYTES, .stride_bytes = STRIDE_BYTES}};
-    int rc = sm_map_report_count(context, err);
+    sm_map_report_count(context);
+    int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
     if (rc)
         return rc;
-    rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
-    if (rc)
-        return rc;
-    if (!context->studies[STUDY_L1_DATA].supported)
-        return repeats_unsupported(context, map.metric, "global loads are not cached in L1", err);
+    if (!context->studies[STUDY_L1_DATA].supported) {
+        repeats_unsupported(context, map.metric, "global loads are not cached in L1");
+        return 0;
+    }
     map.expected_cycles = context->studies[STUDY_L1_DATA].hit_cycles;
     return run_map(context, &map, err);
 }

@@ -208,47 +208,46 @@ static int main_memory_measure_once(struct probe_context *context, struct figure
     }
 }
 
-static int main_memory_add_notes(struct probe_context *context, const struct figures *figures,
-                                 struct measure *m)
+static void main_memory_add_notes(struct probe_context *context, const struct figures *figures,
+                                  struct measure *m)
 {
     double overhead = timer_overhead(context, DEVICE_GLOBAL_CG), near, far;
     double clock = cpd_median(figures->clocks, figures->repeats);
     uint64_t footprint = context->cold_area.footprint_bytes;
-    if ((clock > 0 && facts_set_real(&m->notes, "ns", m->value / clock)) ||
-        pool_note_percentiles(&figures->cold, overhead, &m->notes))
-        return -ENOMEM;
-    if (pool_peaks(&figures->cold, &near, &far) &&
-        (facts_set_real(&m->notes, "near", near - overhead) ||
-         facts_set_real(&m->notes, "far", far - overhead)))
-        return -ENOMEM;
-    if (facts_set_int(&m->notes, "footprint", (int64_t)footprint))
-        return -ENOMEM;
-    return facts_set_real(&m->notes, "tlb", cpd_median(figures->tlb, figures->repeats));
+    if (clock > 0)
+        facts_set_real(&m->notes, "ns", m->value / clock);
+    pool_note_percentiles(&figures->cold, overhead, &m->notes);
+    if (pool_peaks(&figures->cold, &near, &far)) {
+        facts_set_real(&m->notes, "near", near - overhead);
+        facts_set_real(&m->notes, "far", far - overhead);
+    }
+    facts_set_int(&m->notes, "footprint", (int64_t)footprint);
+    facts_set_real(&m->notes, "tlb", cpd_median(figures->tlb, figures->repeats));
 }
 
 /* Detects lines that L2 held nevertheless. */
-static int check_hits(const struct figures *figures, struct measure *m)
+static void check_hits(const struct figures *figures, struct measure *m)
 {
     double hit = pool_quantile(&figures->hits, 0.5);
     double share = pool_share_below(&figures->cold, hit);
     char reason[REASON_MAX];
     if (share <= HITS_SHARE)
-        return 0;
+        return;
     snprintf(reason, sizeof reason,
              "%.1f %% of the cold loads took no longer than %.0f cycles, as hits of L2 do",
              100 * share, hit);
-    return measure_set_status(m, MEASURE_NOISY, reason);
+    measure_set_status(m, MEASURE_NOISY, reason);
 }
 
 /* What TLBs still add over the smallest footprint. */
-static int check_tlb(double tlb_cycles, struct measure *m)
+static void check_tlb(double tlb_cycles, struct measure *m)
 {
     char reason[REASON_MAX];
     if (tlb_cycles <= TLB_SHARE * m->value)
-        return 0;
+        return;
     snprintf(reason, sizeof reason, "misses of a TLB of small reach are in it: about %.0f cycles",
              tlb_cycles);
-    return measure_set_status(m, MEASURE_NOISY, reason);
+    measure_set_status(m, MEASURE_NOISY, reason);
 }
 
 static int main_memory_run_latency(struct probe_context *context, struct err *err)
@@ -265,15 +264,14 @@ static int main_memory_run_latency(struct probe_context *context, struct err *er
         figures.means[i] -= timer_overhead(context, DEVICE_GLOBAL_CG);
     struct measure *m = repeats_add(context, "main.latency", figures.means, repeats, "cycles",
                                     "mean of single cold loads");
-    if (!m)
-        return err_no_memory(err);
     m->n = (uint32_t)figures.cold.all;
     m->spread = fmax(m->spread, cpd_median(figures.errors, repeats));
     double tlb = cpd_median(figures.tlb, repeats);
     m->spread = fmax(m->spread, tlb);
-    if (repeats_settle(m) || check_tlb(tlb, m) || check_hits(&figures, m) ||
-        main_memory_add_notes(context, &figures, m))
-        return err_no_memory(err);
+    repeats_settle(m);
+    check_tlb(tlb, m);
+    check_hits(&figures, m);
+    main_memory_add_notes(context, &figures, m);
     return 0;
 }
 

@@ -273,28 +273,22 @@ static struct measure *shared_banks_add(struct probe_context *context, const cha
                                         double value, const char *unit, const char *method)
 {
     struct measure *m = measures_add(context->measures, metric, value, unit, method);
-    if (m)
-        m->confidence = NAN;
+    m->confidence = NAN;
     return m;
 }
 
-static int report_layout(struct probe_context *context, const struct bank_layout *layout,
-                         struct err *err)
+static void report_layout(struct probe_context *context, const struct bank_layout *layout)
 {
     static const char method[] = "two lanes at every distance";
     struct measure *m = shared_banks_add(context, "shared.banks", layout->banks, "", method);
-    if (!m)
-        return err_no_memory(err);
     m->confidence = 1;
     m = shared_banks_add(context, "shared.bank_width", layout->bank_bytes, "B", method);
-    if (!m || facts_set_int(&m->notes, "interleave", layout->interleave_bytes))
-        return err_no_memory(err);
+    facts_set_int(&m->notes, "interleave", layout->interleave_bytes);
     m->confidence = 1;
-    return 0;
 }
 
 /* "1 23 23 ...; 2 23 ...": threads, then cycles by stride. */
-static int note_table(struct measure *m, const struct bank_table *table)
+static void note_table(struct measure *m, const struct bank_table *table)
 {
     struct strbuf text = {0};
     strbuf_puts(&text, "cycles by threads with strides of 1 2 4 8 16 32 words");
@@ -305,28 +299,24 @@ static int note_table(struct measure *m, const struct bank_table *table)
         for (size_t c = 0; c < COLUMNS; c++)
             strbuf_printf(&text, " %.1f", table->cycles[r][c]);
     }
-    int rc = text.failed ? -ENOMEM : facts_set_text(&m->notes, "table", text.data);
+    facts_set_text(&m->notes, "table", text.data);
     strbuf_fini(&text);
-    return rc;
 }
 
 /* If so many warps take no longer than one, the memory was never full: the interval is shorter. */
-static int add_interval(struct probe_context *context, const char *metric, double alone, double all,
-                        uint32_t warps, struct err *err)
+static void add_interval(struct probe_context *context, const char *metric, double alone,
+                         double all, uint32_t warps)
 {
     static const double longer = 1.02;
     struct measure *m =
         shared_banks_add(context, metric, all / warps, "cycles", "all warps, no conflicts");
-    if (!m ||
-        (all < alone * longer &&
-         measure_set_status(m, MEASURE_NOISY, "at most this: all warps take no longer than one")))
-        return err_no_memory(err);
-    return 0;
+    if (all < alone * longer)
+        measure_set_status(m, MEASURE_NOISY, "at most this: all warps take no longer than one");
 }
 
 /* A table that the costs do not explain is shown, but its costs are uncertain. */
-static int report_costs(struct probe_context *context, const struct bank_table *table,
-                        const struct bank_layout *layout, struct err *err)
+static void report_costs(struct probe_context *context, const struct bank_table *table,
+                         const struct bank_layout *layout)
 {
     static const double explained = 0.05;
     const struct bank_costs costs = shared_banks_fit(table, layout);
@@ -342,15 +332,16 @@ static int report_costs(struct probe_context *context, const struct bank_table *
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct measure *m =
             shared_banks_add(context, rows[i].metric, rows[i].value, "cycles", rows[i].method);
-        if (!m || (worst > explained &&
-                   measure_set_status(m, MEASURE_NOISY, "the table does not follow these costs")))
-            return err_no_memory(err);
-        if (i == 0 && (facts_set_real(&m->notes, "deviation", worst) || note_table(m, table)))
-            return err_no_memory(err);
+        if (worst > explained)
+            measure_set_status(m, MEASURE_NOISY, "the table does not follow these costs");
+        if (i == 0) {
+            facts_set_real(&m->notes, "deviation", worst);
+            note_table(m, table);
+        }
     }
     size_t full = full_row(table);
-    return add_interval(context, "shared.load.interval", table->cycles[ONE_WARP_ROW][0],
-                        table->cycles[full][0], threads[full] / LANES, err);
+    add_interval(context, "shared.load.interval", table->cycles[ONE_WARP_ROW][0],
+                 table->cycles[full][0], threads[full] / LANES);
 }
 
 /* Wide loads of a whole warp, without conflicts. */
@@ -369,12 +360,9 @@ static int report_wide(struct probe_context *context, struct err *err)
         if (rc)
             return rc;
         snprintf(metric, sizeof metric, "shared.load.latency_%u", width);
-        if (!shared_banks_add(context, metric, alone, "cycles", "one warp, no conflicts"))
-            return err_no_memory(err);
+        shared_banks_add(context, metric, alone, "cycles", "one warp, no conflicts");
         snprintf(metric, sizeof metric, "shared.load.interval_%u", width);
-        rc = add_interval(context, metric, alone, all, load.warps, err);
-        if (rc)
-            return rc;
+        add_interval(context, metric, alone, all, load.warps);
     }
     return 0;
 }
@@ -390,13 +378,11 @@ static int shared_banks_measure(struct probe_context *context, struct err *err)
     rc = bank_pattern_layout(&pattern, &layout, err);
     if (rc)
         return rc;
-    rc = report_layout(context, &layout, err);
-    if (rc)
-        return rc;
+    report_layout(context, &layout);
     rc = measure_table(context, &table, err);
     if (rc)
         return rc;
-    rc = report_costs(context, &table, &layout, err);
+    report_costs(context, &table, &layout);
     return rc ? rc : report_wide(context, err);
 }
 
@@ -405,12 +391,15 @@ static int shared_banks_run(struct probe_context *context, struct err *err)
     const uint64_t needed =
         (uint64_t)LANES * LANES * WORD_BYTES + SHARED_LOAD_PLACES * SHARED_LOAD_PLACE_BYTES;
     struct err own = {0};
-    if (device_limits(context->device)->shared_array_bytes < needed)
-        return repeats_unsupported(context, "shared.banks", "a block has too little shared memory",
-                                   err);
+    if (device_limits(context->device)->shared_array_bytes < needed) {
+        repeats_unsupported(context, "shared.banks", "a block has too little shared memory");
+        return 0;
+    }
     int rc = shared_banks_measure(context, &own);
-    if (rc == -ENOSYS)
-        return repeats_unsupported(context, "shared.banks", own.text, err);
+    if (rc == -ENOSYS) {
+        repeats_unsupported(context, "shared.banks", own.text);
+        return 0;
+    }
     return rc ? repeats_end(context, "shared.banks", rc, &own, err) : 0;
 }
 
@@ -456,8 +445,10 @@ static int shared_latency_run(struct probe_context *context, struct err *err)
         .path = DEVICE_SHARED, .size_bytes = ARRAY_BYTES, .stride_bytes = STRIDE_BYTES};
     struct study scatter;
     struct err own = {0};
-    if (device_limits(context->device)->shared_array_bytes < ARRAY_BYTES)
-        return repeats_unsupported(context, METRIC, "a block has no shared memory", err);
+    if (device_limits(context->device)->shared_array_bytes < ARRAY_BYTES) {
+        repeats_unsupported(context, METRIC, "a block has no shared memory");
+        return 0;
+    }
     int rc = measure_scatter(context, &array, &scatter, &own);
     if (rc)
         return repeats_end(context, METRIC, rc, &own, err);

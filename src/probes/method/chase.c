@@ -58,8 +58,6 @@ int chase_run(struct probe_context *context, const struct device_job *jobs, size
 {
     const struct device_batch batch = {.jobs = jobs, .job_count = count, .at_once = at_once};
     struct device_answer *answers = mem_array(count, sizeof *answers);
-    if (!answers)
-        return err_no_memory(err);
     int rc = device_run(context->device, &batch, answers, err);
     if (rc)
         goto failed;

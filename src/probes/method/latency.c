@@ -96,14 +96,11 @@ struct times {
     double *short_cycles, *long_cycles, *long_ns; /* PAIRS per job */
 };
 
-static int times_init(struct times *times, size_t jobs)
+static void times_init(struct times *times, size_t jobs)
 {
     times->short_cycles = mem_array(3 * PAIRS * jobs, sizeof *times->short_cycles);
-    if (!times->short_cycles)
-        return -1;
     times->long_cycles = times->short_cycles + PAIRS * jobs;
     times->long_ns = times->long_cycles + PAIRS * jobs;
-    return 0;
 }
 
 static int time_batch(struct probe_context *context, const struct device_array *array,
@@ -111,8 +108,6 @@ static int time_batch(struct probe_context *context, const struct device_array *
 {
     struct device_job *jobs = mem_array(plan->jobs, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < plan->jobs; i++) {
         jobs[i] = chase_job();
         chase_add(&jobs[i], DEVICE_WARM, array, 0);
@@ -157,8 +152,7 @@ static int chase_once(struct probe_context *context, const struct device_array *
     double loads = (double)(plan->long_loads - plan->short_loads), spikes = study->spike_share;
     double cycles[REPEATS], errors[REPEATS], clocks[REPEATS];
     struct times times;
-    if (times_init(&times, plan->jobs))
-        return err_no_memory(err);
+    times_init(&times, plan->jobs);
     int rc = 0;
     for (size_t i = 0; i < plan->batches && !rc; i++) {
         rc = time_batch(context, array, plan, &times, err);
@@ -196,8 +190,6 @@ static int single_batch(struct probe_context *context, const struct device_array
 {
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++)
         jobs[i] = chase_twice(array, SINGLE_LOADS);
     int rc = chase_run(context, jobs, count, 0, &answers, err);
@@ -275,14 +267,14 @@ static int latency_measure(struct probe_context *context, const struct device_ar
 }
 
 /* How single loads are distributed; their mean where the value is their median. */
-static int note_loads(const struct latency *latency, double overhead, struct facts *notes)
+static void note_loads(const struct latency *latency, double overhead, struct facts *notes)
 {
     const struct pool *loads = &latency->loads;
     if (!loads->all)
-        return 0;
-    if (latency->scattered && facts_set_real(notes, "mean", pool_mean(loads) - overhead))
-        return -ENOMEM;
-    return pool_note_percentiles(loads, overhead, notes);
+        return;
+    if (latency->scattered)
+        facts_set_real(notes, "mean", pool_mean(loads) - overhead);
+    pool_note_percentiles(loads, overhead, notes);
 }
 
 /* The two methods must agree; otherwise one of them does not time what it should. */
@@ -310,9 +302,9 @@ static double served_by_l1(const struct probe_context *context, const struct stu
     return pool_share_below(&latency->loads, (l1->hit_cycles + study->hit_cycles) / 2);
 }
 
-/* Marks a latency as noisy if its loads are not the intended ones. 0 or -ENOMEM. */
-static int check_loads(const struct probe_context *context, const struct study *study,
-                       const struct latency *latency, struct measure *measure)
+/* Marks a latency as noisy if its loads are not the intended ones. */
+static void check_loads(const struct probe_context *context, const struct study *study,
+                        const struct latency *latency, struct measure *measure)
 {
     const struct estimate *chased = &latency->chased, *single = &latency->single;
     double l1_share = served_by_l1(context, study, latency);
@@ -324,9 +316,9 @@ static int check_loads(const struct probe_context *context, const struct study *
     else if (l1_share > SERVED_BY_L1)
         snprintf(reason, sizeof reason, "L1 served %.1f %% of the loads", 100 * l1_share);
     else
-        return 0;
+        return;
     measure->confidence = 0.5;
-    return measure_set_status(measure, MEASURE_NOISY, reason);
+    measure_set_status(measure, MEASURE_NOISY, reason);
 }
 
 int latency_report(struct probe_context *context, const char *metric,
@@ -341,13 +333,12 @@ int latency_report(struct probe_context *context, const char *metric,
     struct measure *m =
         measures_add(context->measures, metric, answer->cycles, "cycles",
                      latency.scattered ? "median of single loads" : "average of long chases");
-    if (!m)
-        return err_no_memory(err);
     m->spread = answer->spread;
     m->n = answer->n;
-    if (repeats_settle(m) || (ns > 0 && facts_set_real(&m->notes, "ns", ns)) ||
-        note_loads(&latency, timer_overhead(context, array->path), &m->notes) ||
-        check_loads(context, study, &latency, m))
-        return err_no_memory(err);
+    repeats_settle(m);
+    if (ns > 0)
+        facts_set_real(&m->notes, "ns", ns);
+    note_loads(&latency, timer_overhead(context, array->path), &m->notes);
+    check_loads(context, study, &latency, m);
     return 0;
 }

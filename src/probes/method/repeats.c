@@ -22,38 +22,33 @@ struct measure *repeats_add(struct probe_context *context, const char *metric, c
 {
     struct measure *m =
         measures_add(context->measures, metric, cpd_median(values, count), unit, method);
-    if (m) {
-        m->spread = repeats_half_range(values, count);
-        m->n = (uint32_t)count;
-        m->confidence = repeats_confidence(m->value, m->spread);
-    }
+    m->spread = repeats_half_range(values, count);
+    m->n = (uint32_t)count;
+    m->confidence = repeats_confidence(m->value, m->spread);
     return m;
 }
 
 const char repeats_confirming[] = "confirming";
 
-int repeats_confirm(struct probe_context *context, const char *metric, double value,
-                    const char *unit, uint32_t n, struct err *err)
+void repeats_confirm(struct probe_context *context, const char *metric, double value,
+                     const char *unit, uint32_t n)
 {
     struct measure *m = measures_add(context->measures, metric, value, unit, repeats_confirming);
-    if (!m)
-        return err_no_memory(err);
     m->n = n;
-    return 0;
 }
 
-int repeats_unsupported(struct probe_context *context, const char *metric, const char *reason,
-                        struct err *err)
+void repeats_unsupported(struct probe_context *context, const char *metric, const char *reason)
 {
-    bool added = measures_add_missing(context->measures, metric, MEASURE_UNSUPPORTED, reason);
-    return added ? 0 : err_no_memory(err);
+    measures_add_missing(context->measures, metric, MEASURE_UNSUPPORTED, reason);
 }
 
 int repeats_end(struct probe_context *context, const char *metric, int rc, const struct err *own,
                 struct err *err)
 {
-    if (rc == -ENOTSUP)
-        return repeats_unsupported(context, metric, own->text, err);
+    if (rc == -ENOTSUP) {
+        repeats_unsupported(context, metric, own->text);
+        return 0;
+    }
     return rc ? err_set(err, rc, "%s", own->text) : 0;
 }
 
@@ -62,10 +57,10 @@ double repeats_confidence(double value, double spread)
     return value != 0 ? fmax(0.5, 1 - CONFIDENCE_SLOPE * fabs(spread / value)) : 0.5;
 }
 
-int repeats_settle(struct measure *measure)
+void repeats_settle(struct measure *measure)
 {
     measure->confidence = repeats_confidence(measure->value, measure->spread);
     if (fabs(measure->spread) <= UNSTABLE * fabs(measure->value))
-        return 0;
-    return measure_set_status(measure, MEASURE_NOISY, "the repetitions differ by more than 2 %");
+        return;
+    measure_set_status(measure, MEASURE_NOISY, "the repetitions differ by more than 2 %");
 }

@@ -9,15 +9,15 @@
 /* Half of the distance between the smallest and the largest value. */
 double repeats_half_range(const double *values, size_t count);
 
-/* Adds the median, with half the range as spread. NULL when out of memory; valid until the next
- * measure is added. */
+/* Adds the median, with half the range as spread. The result is valid until the next measure is
+ * added. */
 struct measure *repeats_add(struct probe_context *context, const char *metric, const double *values,
                             size_t count, const char *unit, const char *method);
 
 /* In a further round: adds the value of a reduced measurement. It only confirms: the value of the
- * first round stays, with a spread that covers both. 0 or -ENOMEM. */
-int repeats_confirm(struct probe_context *context, const char *metric, double value,
-                    const char *unit, uint32_t n, struct err *err);
+ * first round stays, with a spread that covers both. */
+void repeats_confirm(struct probe_context *context, const char *metric, double value,
+                     const char *unit, uint32_t n);
 
 extern const char repeats_confirming[]; /* the method of such a measure */
 
@@ -25,13 +25,11 @@ extern const char repeats_confirming[]; /* the method of such a measure */
  * cent, never below 0.5. */
 double repeats_confidence(double value, double spread);
 
-/* Sets the measure's confidence from its spread, and noisy if that is above two per cent. 0 or
- * -ENOMEM. */
-int repeats_settle(struct measure *measure);
+/* Sets the measure's confidence from its spread, and noisy if that is above two per cent. */
+void repeats_settle(struct measure *measure);
 
-/* Adds the metric as unsupported. 0 or -ENOMEM. */
-int repeats_unsupported(struct probe_context *context, const char *metric, const char *reason,
-                        struct err *err);
+/* Adds the metric as unsupported. */
+void repeats_unsupported(struct probe_context *context, const char *metric, const char *reason);
 
 /* Ends a probe whose device call returned rc with the text in `own`. -ENOTSUP becomes an
  * unsupported metric; any other error is passed on to the caller. */

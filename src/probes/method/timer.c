@@ -45,15 +45,14 @@ struct timing {
 };
 
 /* A chain counts by its time less that of as many single loads of the same job. */
-static int timer_settle(const struct device_answer *answers, size_t jobs, struct lengths lengths,
-                        struct timing *out_timing, struct err *err)
+static void timer_settle(const struct device_answer *answers, size_t jobs, struct lengths lengths,
+                         struct timing *out_timing)
 {
     double *shorter = mem_array(2 * PAIRS * jobs, sizeof *shorter),
            *longer = shorter + PAIRS * jobs;
-    struct pool *pool = calloc(1, sizeof *pool);
-    int rc = shorter && pool ? 0 : err_no_memory(err);
+    struct pool *pool = mem_array(1, sizeof *pool);
     double spikes = 0, sigma = 0;
-    for (size_t i = 0; i < jobs && !rc; i++) {
+    for (size_t i = 0; i < jobs; i++) {
         const struct device_sample *samples = answers[i].samples;
         *pool = (struct pool){0};
         pool_add(pool, &samples[0]);
@@ -69,14 +68,11 @@ static int timer_settle(const struct device_answer *answers, size_t jobs, struct
             longer[i * PAIRS + p] = (double)pair[1].total_cycles - lengths.longer * single;
         }
     }
-    if (!rc) {
-        double more = chase_undisturbed(longer, PAIRS * jobs, lengths.longer, spikes) -
-                      chase_undisturbed(shorter, PAIRS * jobs, lengths.shorter, spikes);
-        *out_timing = (struct timing){-more / (lengths.longer - lengths.shorter), sigma};
-    }
+    double more = chase_undisturbed(longer, PAIRS * jobs, lengths.longer, spikes) -
+                  chase_undisturbed(shorter, PAIRS * jobs, lengths.shorter, spikes);
+    *out_timing = (struct timing){-more / (lengths.longer - lengths.shorter), sigma};
     free(shorter);
     free(pool);
-    return rc;
 }
 
 static int time_path(struct probe_context *context, enum device_path path, size_t count,
@@ -86,8 +82,6 @@ static int time_path(struct probe_context *context, enum device_path path, size_
         .path = path, .size_bytes = ELEMENT_BYTES, .stride_bytes = ELEMENT_BYTES};
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
-    if (!jobs)
-        return err_no_memory(err);
     for (size_t i = 0; i < count; i++) {
         jobs[i] = chase_twice(&array, SINGLE_LOADS);
         for (size_t p = 0; p < PAIRS; p++) {
@@ -101,7 +95,7 @@ static int time_path(struct probe_context *context, enum device_path path, size_
     free(jobs);
     if (rc)
         return rc;
-    rc = timer_settle(answers, count, lengths, out_timing, err);
+    timer_settle(answers, count, lengths, out_timing);
     device_answers_fini(answers, count);
     free(answers);
     return rc;

@@ -210,8 +210,6 @@ static int bandwidth_surface(struct probe_context *context, const struct bandwid
     int rc = measure_unrolls(context, task, &peak, out_text, err);
     if (rc)
         return rc;
-    if (out_text->failed)
-        return err_no_memory(err);
     *out_best = peak.shape;
     return 0;
 }
@@ -424,32 +422,33 @@ static int check_saturated(struct probe_context *context, const struct bandwidth
     return 0;
 }
 
-static int bandwidth_add_measure(struct probe_context *context, const struct bandwidth_task *task,
-                                 const struct series *series, const char *surface, struct err *err)
+static void bandwidth_add_measure(struct probe_context *context, const struct bandwidth_task *task,
+                                  const struct series *series, const char *surface)
 {
     char method[METHOD_MAX], best[METHOD_MAX], reason[REASON_MAX];
     bandwidth_describe(method, task, &series->shape);
     bandwidth_describe(best, task, &series->best_shape);
     struct measure *m =
         repeats_add(context, task->metric, series->gbs, series->count, "GB/s", method);
-    if (m) {
-        /* If the repetitions disagree, those that were left out count too. */
-        double range = agrees(task, series) ? 0 : (m->value - series->slowest) / 2;
-        m->spread = series->spread;
-        m->confidence = repeats_confidence(m->value, fmax(m->spread, range));
-        m->bound = series->cut ? MEASURE_AT_LEAST : MEASURE_EXACT;
-    }
+    /* If the repetitions disagree, those that were left out count too. */
+    double range = agrees(task, series) ? 0 : (m->value - series->slowest) / 2;
+    m->spread = series->spread;
+    m->confidence = repeats_confidence(m->value, fmax(m->spread, range));
+    m->bound = series->cut ? MEASURE_AT_LEAST : MEASURE_EXACT;
     bool slowed = m && series->slowest < (1 - SLOWED) * m->value;
-    if (!m || (surface && facts_set_text(&m->notes, "surface", surface)) ||
-        (slowed && facts_set_real(&m->notes, "slowest", series->slowest)) ||
-        (series->best_gbs > 0 && (facts_set_real(&m->notes, "best", series->best_gbs) ||
-                                  facts_set_text(&m->notes, "best_by", best))))
-        return err_no_memory(err);
+    if (surface)
+        facts_set_text(&m->notes, "surface", surface);
+    if (slowed)
+        facts_set_real(&m->notes, "slowest", series->slowest);
+    if (series->best_gbs > 0) {
+        facts_set_real(&m->notes, "best", series->best_gbs);
+        facts_set_text(&m->notes, "best_by", best);
+    }
     if (agrees(task, series))
-        return 0;
+        return;
     snprintf(reason, sizeof reason, "%zu repetitions differ by %.0f %% at best", series->count,
              200 * series->scatter);
-    return measure_set_status(m, MEASURE_NOISY, reason) ? err_no_memory(err) : 0;
+    measure_set_status(m, MEASURE_NOISY, reason);
 }
 
 static const struct usual *usual_shapes(const struct probe_context *context,
@@ -547,9 +546,7 @@ int bandwidth_report(struct probe_context *context, const struct bandwidth_task 
         rc = repeats_end(context, task->metric, rc, &own, err);
         goto out;
     }
-    rc = bandwidth_add_measure(context, task, &series, surface.data, err);
-    if (rc)
-        goto out;
+    bandwidth_add_measure(context, task, &series, surface.data);
     keep_choice(context, task, &series);
 out:
     strbuf_fini(&surface);

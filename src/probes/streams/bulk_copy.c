@@ -93,12 +93,10 @@ static int bulk_report_latency(struct probe_context *context, const struct way *
     struct measure *m = repeats_add(context, metric, values, REPEATS, "cycles",
                                     way ? "copies of 16 bytes, one after the other"
                                         : "copies of 16 bytes, back and forth");
-    rc =
-        m && !text.failed && !facts_set_text(&m->notes, "by_bytes", text.data) && !repeats_settle(m)
-            ? 0
-            : err_no_memory(err);
+    facts_set_text(&m->notes, "by_bytes", text.data);
+    repeats_settle(m);
     strbuf_fini(&text);
-    return rc;
+    return 0;
 }
 
 static int bulk_run_latency(struct probe_context *context, struct err *err)
@@ -108,9 +106,10 @@ static int bulk_run_latency(struct probe_context *context, struct err *err)
         rc = bulk_report_latency(context, &ways[i], err);
     if (rc)
         return rc;
-    return clusters_size_max(context)
-               ? bulk_report_latency(context, NULL, err)
-               : repeats_unsupported(context, "bulk_copy.latency.cluster", "no clusters", err);
+    if (clusters_size_max(context))
+        return bulk_report_latency(context, NULL, err);
+    repeats_unsupported(context, "bulk_copy.latency.cluster", "no clusters");
+    return 0;
 }
 
 const struct probe probe_bulk_copy_latency = {
@@ -143,7 +142,7 @@ static int bulk_copy_all(struct probe_context *context, enum device_bulk_source 
     return 0;
 }
 
-static int bulk_note_sizes(struct measure *m, const double *gbs, double best)
+static void bulk_note_sizes(struct measure *m, const double *gbs, double best)
 {
     struct strbuf text = {0};
     uint32_t least = 0;
@@ -152,12 +151,9 @@ static int bulk_note_sizes(struct measure *m, const double *gbs, double best)
         if (!least && gbs[i] >= LARGE_ENOUGH * best)
             least = all_bytes[i];
     }
-    int rc = text.failed || facts_set_text(&m->notes, "by_bytes", text.data) ||
-                     facts_set_int(&m->notes, "enough_bytes", least)
-                 ? -ENOMEM
-                 : 0;
+    facts_set_text(&m->notes, "by_bytes", text.data);
+    facts_set_int(&m->notes, "enough_bytes", least);
     strbuf_fini(&text);
-    return rc;
 }
 
 /* The best size is measured again. */
@@ -177,9 +173,9 @@ static int report_bandwidth(struct probe_context *context, const struct way *way
         return repeats_end(context, way->bandwidth, rc == -ENOSYS ? -ENOTSUP : rc, &own, err);
     struct measure *m = repeats_add(context, way->bandwidth, values, REPEATS, "GB/s",
                                     "all SMs copy at once, the best size");
-    if (!m || facts_set_int(&m->notes, "bytes", all_bytes[best]) ||
-        bulk_note_sizes(m, gbs, fmax(m->value, gbs[best])) || repeats_settle(m))
-        return err_no_memory(err);
+    facts_set_int(&m->notes, "bytes", all_bytes[best]);
+    bulk_note_sizes(m, gbs, fmax(m->value, gbs[best]));
+    repeats_settle(m);
     return 0;
 }
 

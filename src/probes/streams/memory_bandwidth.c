@@ -35,8 +35,10 @@ static int report_l2(struct probe_context *context, const char *metric,
                                         .kind = kind,
                                         .path = DEVICE_GLOBAL_CG,
                                         .footprint_bytes = bytes / UNIT_BYTES * UNIT_BYTES};
-    if (!task.footprint_bytes)
-        return repeats_unsupported(context, metric, "the driver reports no L2", err);
+    if (!task.footprint_bytes) {
+        repeats_unsupported(context, metric, "the driver reports no L2");
+        return 0;
+    }
     return bandwidth_report(context, &task, err);
 }
 
@@ -128,8 +130,10 @@ static int bandwidth_run_l1_data(struct probe_context *context, struct err *err)
     int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
     if (rc)
         return rc;
-    if (!context->studies[STUDY_L1_DATA].supported)
-        return repeats_unsupported(context, task.metric, "global loads are not cached in L1", err);
+    if (!context->studies[STUDY_L1_DATA].supported) {
+        repeats_unsupported(context, task.metric, "global loads are not cached in L1");
+        return 0;
+    }
     if (measures_value(context->measures, "l1_data.size", &size_bytes))
         task.footprint_bytes = power_of_two_within((uint64_t)(size_bytes / 2));
     return bandwidth_report(context, &task, err);
@@ -142,8 +146,10 @@ static int bandwidth_run_shared(struct probe_context *context, struct err *err)
                                         .kind = DEVICE_STREAM_READ,
                                         .path = DEVICE_SHARED,
                                         .footprint_bytes = power_of_two_within(bytes)};
-    if (!bytes)
-        return repeats_unsupported(context, task.metric, "a block has no shared memory", err);
+    if (!bytes) {
+        repeats_unsupported(context, task.metric, "a block has no shared memory");
+        return 0;
+    }
     return bandwidth_report(context, &task, err);
 }
 

@@ -386,13 +386,12 @@ static const struct surface surfaces[] = {
      .series_count = 4},
 };
 
-static int note_curves(struct measure *m, const struct surface_curves *curves)
+static void note_curves(struct measure *m, const struct surface_curves *curves)
 {
     struct strbuf text = {0};
     surface_curves_print(curves, &text);
-    int rc = text.failed ? -ENOMEM : facts_set_text(&m->notes, SURFACE_CURVES_KEY, text.data);
+    facts_set_text(&m->notes, SURFACE_CURVES_KEY, text.data);
     strbuf_fini(&text);
-    return rc;
 }
 
 static struct measure *surfaces_add_figure(struct probe_context *context, const char *name,
@@ -401,8 +400,6 @@ static struct measure *surfaces_add_figure(struct probe_context *context, const 
 {
     struct measure *m = measures_add(context->measures, name, value, unit,
                                      "streams of every shape, median of three");
-    if (!m)
-        return NULL;
     m->n = SURFACE_REPEATS;
     m->confidence = NAN;
     m->bound = knee->rising ? MEASURE_AT_LEAST : MEASURE_EXACT;
@@ -410,8 +407,8 @@ static struct measure *surfaces_add_figure(struct probe_context *context, const 
 }
 
 /* Where arrays grow, the last rate is that of main memory: the highest is that of a cache. */
-static int report_sizes(struct probe_context *context, const char *prefix,
-                        const struct surface_measured *measured, size_t series, struct err *err)
+static void report_sizes(struct probe_context *context, const char *prefix,
+                         const struct surface_measured *measured, size_t series)
 {
     char metric[METRIC_MAX_BYTES];
     const struct surface_knee last = {0};
@@ -420,64 +417,65 @@ static int report_sizes(struct probe_context *context, const char *prefix,
     while (i > 0 && isnan(gbs[i]))
         i--;
     if (isnan(gbs[i]))
-        return 0;
+        return;
     snprintf(metric, sizeof metric, "%s.largest", prefix);
     struct measure *m = surfaces_add_figure(context, metric, gbs[i], "GB/s", &last);
-    if (m)
-        m->spread = measured->spread[series][i];
-    return m ? 0 : err_no_memory(err);
+    m->spread = measured->spread[series][i];
 }
 
-static int report_knee(struct probe_context *context, const char *prefix,
-                       const struct surface_measured *measured, size_t series, struct err *err)
+static void report_knee(struct probe_context *context, const char *prefix,
+                        const struct surface_measured *measured, size_t series)
 {
     char metric[METRIC_MAX_BYTES];
     struct surface_knee knee;
     if (!surface_knee_of(measured, series, &knee))
-        return 0;
+        return;
     snprintf(metric, sizeof metric, "%s.saturated", prefix);
     struct measure *m = surfaces_add_figure(context, metric, knee.saturated, "GB/s", &knee);
-    if (!m)
-        return err_no_memory(err);
     m->spread = knee.spread;
     snprintf(metric, sizeof metric, "%s.knee", prefix);
     m = surfaces_add_figure(context, metric, knee.at, "", &knee);
-    return m && !facts_set_text(&m->notes, "of", measured->curves.axis) ? 0 : err_no_memory(err);
+    facts_set_text(&m->notes, "of", measured->curves.axis);
 }
 
-static int report_series(struct probe_context *context, const struct surface *surface,
-                         const struct surface_measured *measured, size_t series, struct err *err)
+static void report_series(struct probe_context *context, const struct surface *surface,
+                          const struct surface_measured *measured, size_t series)
 {
     char prefix[METRIC_MAX_BYTES / 2];
     bool kinds = surface->series == SURFACE_KIND;
     snprintf(prefix, sizeof prefix, SURFACE_CURVES_METRICS "%s%s%s", surface->name,
              kinds ? "." : "", kinds ? measured->curves.names[series] : "");
-    return surface->x == SURFACE_KIB ? report_sizes(context, prefix, measured, series, err)
-                                     : report_knee(context, prefix, measured, series, err);
+    if (surface->x == SURFACE_KIB)
+        report_sizes(context, prefix, measured, series);
+    else
+        report_knee(context, prefix, measured, series);
 }
 
 static int surfaces_report(struct probe_context *context, const struct surface *surface,
-                           const struct surface_measured *measured, struct err *err)
+                           const struct surface_measured *measured)
 {
     size_t first = context->measures->count;
     bool all = surface->series == SURFACE_KIND;
     for (size_t s = 0; s < surface->series_count; s++) {
-        int rc =
-            all || s == surface->reference ? report_series(context, surface, measured, s, err) : 0;
+        int rc = 0;
+        if (all || s == surface->reference)
+            report_series(context, surface, measured, s);
         if (rc)
             return rc;
     }
     if (first == context->measures->count)
         return 0;
-    return note_curves(&context->measures->items[first], &measured->curves) ? err_no_memory(err)
-                                                                            : 0;
+    note_curves(&context->measures->items[first], &measured->curves);
+    return 0;
 }
 
 static int surfaces_run(struct probe_context *context, struct err *err)
 {
     uint32_t count = 0;
-    if (!device_limits(context->device)->sm_count)
-        return repeats_unsupported(context, "surface.count", "the number of SMs is not known", err);
+    if (!device_limits(context->device)->sm_count) {
+        repeats_unsupported(context, "surface.count", "the number of SMs is not known");
+        return 0;
+    }
     for (size_t i = 0; i < COUNT_OF(surfaces); i++) {
         struct surface_measured measured;
         int rc = surface_measure(context, &surfaces[i], &measured, err);
@@ -485,15 +483,13 @@ static int surfaces_run(struct probe_context *context, struct err *err)
             continue;
         if (rc)
             return rc;
-        rc = surfaces_report(context, &surfaces[i], &measured, err);
+        rc = surfaces_report(context, &surfaces[i], &measured);
         if (rc)
             return rc;
         count++;
     }
     struct measure *m =
         measures_add(context->measures, "surface.count", count, "", "surfaces that were measured");
-    if (!m)
-        return err_no_memory(err);
     m->confidence = NAN;
     return 0;
 }

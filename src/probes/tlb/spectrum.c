@@ -205,58 +205,59 @@ static int spectrum_measure_once(struct probe_context *context, struct spectrum 
 }
 
 /* What the latency consists of: L2, what the TLBs add, what the memory adds. */
-static int add_parts(const struct spectrum *spectrum, size_t number, struct measure *m)
+static void add_parts(const struct spectrum *spectrum, size_t number, struct measure *m)
 {
     const struct pattern *pattern = &patterns[number];
     double l2 = spectrum->values[P1], memory = spectrum->values[P4] - l2;
-    if (isnan(l2) || facts_set_real(&m->notes, "l2", l2))
-        return isnan(l2) ? 0 : -ENOMEM;
-    if (pattern->cold && facts_set_real(&m->notes, "memory", memory))
-        return -ENOMEM;
+    if (isnan(l2))
+        return;
+    facts_set_real(&m->notes, "l2", l2);
+    if (pattern->cold)
+        facts_set_real(&m->notes, "memory", memory);
     if (pattern->place == IN_FIRST)
-        return 0;
-    return facts_set_real(&m->notes, "tlb", m->value - l2 - (pattern->cold ? memory : 0));
+        return;
+    facts_set_real(&m->notes, "tlb", m->value - l2 - (pattern->cold ? memory : 0));
 }
 
-static int spectrum_leave_out(struct probe_context *context, size_t number, const char *reason,
-                              struct err *err)
+static void spectrum_leave_out(struct probe_context *context, size_t number, const char *reason)
 {
     char metric[NAME_MAX_BYTES];
     snprintf(metric, sizeof metric, "spectrum.%s", patterns[number].name);
-    return repeats_unsupported(context, metric, reason, err);
+    repeats_unsupported(context, metric, reason);
 }
 
 /* There is no such load only if it is certain which TLBs there are. */
-static int leave_out_place(struct probe_context *context, const struct spectrum *spectrum,
-                           size_t number, enum choice choice, struct err *err)
+static void leave_out_place(struct probe_context *context, const struct spectrum *spectrum,
+                            size_t number, enum choice choice)
 {
     char metric[NAME_MAX_BYTES];
-    if (choice == NO_TLB && !spectrum->doubtful)
-        return spectrum_leave_out(context, number, reasons[choice], err);
+    if (choice == NO_TLB && !spectrum->doubtful) {
+        spectrum_leave_out(context, number, reasons[choice]);
+        return;
+    }
     snprintf(metric, sizeof metric, "spectrum.%s", patterns[number].name);
-    return measures_add_missing(context->measures, metric, MEASURE_FAILED,
-                                spectrum->doubtful ? UNSURE_TLBS : reasons[choice])
-               ? 0
-               : err_no_memory(err);
+    measures_add_missing(context->measures, metric, MEASURE_FAILED,
+                         spectrum->doubtful ? UNSURE_TLBS : reasons[choice]);
 }
 
-static int spectrum_report(struct probe_context *context, struct spectrum *spectrum, size_t number,
-                           const double *cycles, struct err *err)
+static void spectrum_report(struct probe_context *context, struct spectrum *spectrum, size_t number,
+                            const double *cycles)
 {
     char metric[NAME_MAX_BYTES];
     double value = spectrum->values[number];
     snprintf(metric, sizeof metric, "spectrum.%s", patterns[number].name);
-    if (number == P6 && value < (1 + SWITCH_SHARE) * spectrum->values[P5])
-        return spectrum_leave_out(context, number,
-                                  "pages anywhere in memory take no longer than P5", err);
+    if (number == P6 && value < (1 + SWITCH_SHARE) * spectrum->values[P5]) {
+        spectrum_leave_out(context, number, "pages anywhere in memory take no longer than P5");
+        return;
+    }
     struct measure *m =
         repeats_add(context, metric, cycles, REPEATS, "cycles", "mean of single loads over pages");
-    if (!m || repeats_settle(m) || add_parts(spectrum, number, m))
-        return err_no_memory(err);
+    repeats_settle(m);
+    add_parts(spectrum, number, m);
     if (!spectrum->doubtful || patterns[number].place == IN_FIRST)
-        return 0;
+        return;
     m->confidence = fmin(m->confidence, DOUBTED);
-    return measure_set_status(m, MEASURE_NOISY, UNSURE_TLBS) ? err_no_memory(err) : 0;
+    measure_set_status(m, MEASURE_NOISY, UNSURE_TLBS);
 }
 
 static int run_pattern(struct probe_context *context, struct spectrum *spectrum, size_t number,
@@ -265,8 +266,10 @@ static int run_pattern(struct probe_context *context, struct spectrum *spectrum,
     double cycles[REPEATS], sorted[REPEATS];
     struct pages pages;
     enum choice choice = choose_pages(spectrum, &patterns[number], &pages);
-    if (choice != CHOSEN)
-        return leave_out_place(context, spectrum, number, choice, err);
+    if (choice != CHOSEN) {
+        leave_out_place(context, spectrum, number, choice);
+        return 0;
+    }
     for (size_t i = 0; i < REPEATS; i++) {
         int rc =
             spectrum_measure_once(context, spectrum, &patterns[number], &pages, &cycles[i], err);
@@ -275,7 +278,8 @@ static int run_pattern(struct probe_context *context, struct spectrum *spectrum,
         sorted[i] = cycles[i];
     }
     spectrum->values[number] = cpd_median(sorted, REPEATS);
-    return spectrum_report(context, spectrum, number, cycles, err);
+    spectrum_report(context, spectrum, number, cycles);
+    return 0;
 }
 
 static int spectrum_run(struct probe_context *context, struct err *err)

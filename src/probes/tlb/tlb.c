@@ -217,65 +217,55 @@ static const double SURE = 0.99, DOUBTED = 0.5, UNCLEAR_SHARE = 0.05;
 static const char METHOD[] = "pages that miss in a chase of one too many";
 
 /* Adds tlb.l1.entries and the like, with the doubt if there is one. */
-static int tlb_add(struct probe_context *context, size_t level, const char *what, double value,
-                   const char *unit, const struct tlb_sets *sets, struct err *err)
+static void tlb_add(struct probe_context *context, size_t level, const char *what, double value,
+                    const char *unit, const struct tlb_sets *sets)
 {
     char metric[NAME_MAX_BYTES];
     snprintf(metric, sizeof metric, "tlb.l%zu.%s", level + 1, what);
     struct measure *m = measures_add(context->measures, metric, value, unit, METHOD);
-    if (!m)
-        return err_no_memory(err);
     m->n = sets->n;
     m->confidence = *sets->doubt ? DOUBTED : SURE;
-    if (*sets->doubt && measure_set_status(m, MEASURE_NOISY, sets->doubt))
-        return err_no_memory(err);
-    return 0;
+    if (*sets->doubt)
+        measure_set_status(m, MEASURE_NOISY, sets->doubt);
 }
 
-static int tlb_add_missing(struct probe_context *context, size_t level, const char *what,
-                           const char *reason, struct err *err)
+static void tlb_add_missing(struct probe_context *context, size_t level, const char *what,
+                            const char *reason)
 {
     char metric[NAME_MAX_BYTES];
     snprintf(metric, sizeof metric, "tlb.l%zu.%s", level + 1, what);
-    return measures_add_missing(context->measures, metric, MEASURE_FAILED, reason)
-               ? 0
-               : err_no_memory(err);
+    measures_add_missing(context->measures, metric, MEASURE_FAILED, reason);
 }
 
-static int tlb_report_sets(struct probe_context *context, size_t level, const struct tlb_sets *sets,
-                           struct err *err)
+static void tlb_report_sets(struct probe_context *context, size_t level,
+                            const struct tlb_sets *sets)
 {
     static const char *const policies[] = {
         [TLB_UNKNOWN] = "unknown", [TLB_OLDEST] = "lru_or_fifo", [TLB_RANDOM] = "random"};
     const char *reason = *sets->doubt ? sets->doubt : "not told: it does not replace the oldest";
     char metric[NAME_MAX_BYTES];
-    int rc = tlb_add(context, level, "entries", (double)sets->entries, "", sets, err);
-    if (rc)
-        return rc;
-    rc = sets->sets ? tlb_add(context, level, "sets", (double)sets->sets, "", sets, err)
-                    : tlb_add_missing(context, level, "sets", reason, err);
-    if (rc)
-        return rc;
-    rc = sets->sets ? tlb_add(context, level, "ways", (double)sets->ways, "", sets, err)
-                    : tlb_add_missing(context, level, "ways", reason, err);
-    if (rc)
-        return rc;
-    if (sets->largest > sets->ways) {
-        rc = tlb_add(context, level, "ways_largest", (double)sets->largest, "", sets, err);
-        if (rc)
-            return rc;
+    tlb_add(context, level, "entries", (double)sets->entries, "", sets);
+    if (sets->sets)
+        tlb_add(context, level, "sets", (double)sets->sets, "", sets);
+    else
+        tlb_add_missing(context, level, "sets", reason);
+    if (sets->sets)
+        tlb_add(context, level, "ways", (double)sets->ways, "", sets);
+    else
+        tlb_add_missing(context, level, "ways", reason);
+    if (sets->largest > sets->ways)
+        tlb_add(context, level, "ways_largest", (double)sets->largest, "", sets);
+    if (sets->policy == TLB_UNKNOWN) {
+        tlb_add_missing(context, level, "policy", reason);
+        return;
     }
-    if (sets->policy == TLB_UNKNOWN)
-        return tlb_add_missing(context, level, "policy", reason, err);
     snprintf(metric, sizeof metric, "tlb.l%zu.policy", level + 1);
     const char *word = policies[sets->policy];
     struct measure *m = measures_add_words(context->measures, metric, &word, 1, METHOD);
-    if (!m)
-        return err_no_memory(err);
     m->n = sets->n;
     m->confidence = *sets->doubt ? DOUBTED : SURE;
-    return *sets->doubt && measure_set_status(m, MEASURE_NOISY, sets->doubt) ? err_no_memory(err)
-                                                                             : 0;
+    if (*sets->doubt)
+        measure_set_status(m, MEASURE_NOISY, sets->doubt);
 }
 
 static int tlb_report_penalty(struct probe_context *context, const struct tlb_levels *levels,
@@ -289,13 +279,11 @@ static int tlb_report_penalty(struct probe_context *context, const struct tlb_le
         return rc;
     struct measure *m = repeats_add(context, metric, cycles, TLB_PENALTIES, "cycles",
                                     "the same loads with all pages and with half of them");
-    if (!m || repeats_settle(m))
-        return err_no_memory(err);
+    repeats_settle(m);
     if (sets->policy == TLB_OLDEST)
         return 0;
-    return measure_set_status(m, MEASURE_NOISY, "too low: some of the pages are always there")
-               ? err_no_memory(err)
-               : 0;
+    measure_set_status(m, MEASURE_NOISY, "too low: some of the pages are always there");
+    return 0;
 }
 
 static int report_level(struct probe_context *context, const struct tlb_levels *levels,
@@ -304,27 +292,22 @@ static int report_level(struct probe_context *context, const struct tlb_levels *
     const struct tlb_level *level = &levels->levels[number];
     const struct tlb_sets sure = {.n = sets->n};
     struct tlb_sharing sharing;
-    int rc = tlb_report_sets(context, number, sets, err);
+    tlb_report_sets(context, number, sets);
+    int rc = tlb_report_penalty(context, levels, number, sets, err);
     if (rc)
         return rc;
-    rc = tlb_report_penalty(context, levels, number, sets, err);
-    if (rc)
-        return rc;
-    rc = tlb_add(context, number, "page", (double)level->page_bytes, "B", &sure, err);
-    if (rc)
-        return rc;
-    rc = tlb_add(context, number, "reach", (double)(sets->entries * level->page_bytes), "B", sets,
-                 err);
-    if (rc)
-        return rc;
+    tlb_add(context, number, "page", (double)level->page_bytes, "B", &sure);
+    tlb_add(context, number, "reach", (double)(sets->entries * level->page_bytes), "B", sets);
     rc = tlb_sharing_measure(context, levels, number, sets, &sharing, err);
     if (rc)
         return rc;
-    if (!sharing.sms)
-        return tlb_add_missing(context, number, "sms",
-                               "other pages did not evict those of SM 0: sharing cannot be tested",
-                               err);
-    return tlb_add(context, number, "sms", sharing.sms, "", sets, err);
+    if (!sharing.sms) {
+        tlb_add_missing(context, number, "sms",
+                        "other pages did not evict those of SM 0: sharing cannot be tested");
+        return 0;
+    }
+    tlb_add(context, number, "sms", sharing.sms, "", sets);
+    return 0;
 }
 
 /* Small rises that are no clear level are left out, and those that neighbouring pages do not show.
@@ -360,17 +343,17 @@ static int tlb_measure_sets(struct probe_context *context, struct tlb_levels *le
 }
 
 /* How far it was looked: what lies beyond is not known. */
-static int tlb_report_count(struct probe_context *context, const struct tlb_levels *levels,
-                            const char *unclear, struct err *err)
+static void tlb_report_count(struct probe_context *context, const struct tlb_levels *levels,
+                             const char *unclear)
 {
     struct measure *m = measures_add(context->measures, "tlb.levels", (double)levels->count, "",
                                      "rises of the latency with the number of pages");
-    if (!m || facts_set_int(&m->notes, "memory", (int64_t)levels->chase.room_bytes) ||
-        facts_set_int(&m->notes, "pages", (int64_t)levels->pages) ||
-        facts_set_real(&m->notes, "smallest_rise", levels->smallest_cycles))
-        return err_no_memory(err);
+    facts_set_int(&m->notes, "memory", (int64_t)levels->chase.room_bytes);
+    facts_set_int(&m->notes, "pages", (int64_t)levels->pages);
+    facts_set_real(&m->notes, "smallest_rise", levels->smallest_cycles);
     m->confidence = *unclear ? DOUBTED : SURE;
-    return *unclear && measure_set_status(m, MEASURE_NOISY, unclear) ? err_no_memory(err) : 0;
+    if (*unclear)
+        measure_set_status(m, MEASURE_NOISY, unclear);
 }
 
 static int tlb_run(struct probe_context *context, struct err *err)
@@ -384,7 +367,7 @@ static int tlb_run(struct probe_context *context, struct err *err)
         rc = tlb_measure_sets(context, &levels, sets, unclear, &own);
     if (rc)
         return repeats_end(context, "tlb.levels", rc, &own, err);
-    rc = tlb_report_count(context, &levels, unclear, err);
+    tlb_report_count(context, &levels, unclear);
     for (size_t i = 0; i < levels.count && !rc; i++)
         rc = report_level(context, &levels, i, &sets[i], err);
     return rc;
