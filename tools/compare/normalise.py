@@ -15,6 +15,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 # What differs from run to run, or says which program it was.
 VOLATILE = {"gpumemtopo": ("schema", "version", "generated", "command", "measured_by"), "survey": ("wall_s",)}
+WALL_TIMES = {"begun_after_s"}  # of every GPU: real seconds, also in the simulator
 TOLERANCE = 2e-6  # of numbers: they are printed with six digits
 
 
@@ -233,7 +234,8 @@ def flatten(data, path, out):
         if not data:
             out[path] = {}
         for key, value in data.items():
-            flatten(value, f"{path}/{key}", out)
+            if key not in WALL_TIMES:
+                flatten(value, f"{path}/{key}", out)
     elif isinstance(data, list) and data and all(isinstance(item, dict) for item in data):
         seen = {}
         for place, item in enumerate(data):
