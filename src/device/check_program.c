@@ -4,12 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+const char *const device_unit_names[DEVICE_UNIT_COUNT] = {
+    "int",       "fp32",       "fp64",      "mma_f16", "mma_bf16",  "mma_fp8",
+    "wgmma_f16", "wgmma_bf16", "wgmma_fp8", "shared",  "registers", "atomics"};
+
 const char *device_unit_name(enum device_unit unit)
 {
-    static const char *const names[DEVICE_UNIT_COUNT] = {
-        "int",       "fp32",       "fp64",      "mma_f16", "mma_bf16",  "mma_fp8",
-        "wgmma_f16", "wgmma_bf16", "wgmma_fp8", "shared",  "registers", "atomics"};
-    return names[unit];
+    return device_unit_names[unit];
 }
 
 static uint32_t int_word(uint32_t seed, uint32_t lane)

@@ -43,8 +43,9 @@ enum {
     DEVICE_BULK_FLIGHTS_MAX = 32,
 };
 struct device_cluster_answer {
-    uint32_t clusters; /* that ran at once: as many as the GPU holds */
-    uint16_t *sms;     /* by cluster, then by block */
+    uint32_t clusters;  /* that ran at once: as many as the GPU holds */
+    uint16_t *sms;      /* by cluster, then by block */
+    size_t block_count; /* of these; set by device_run_cluster */
     /* By cluster and block; loads: then by the block whose memory is loaded; places: none. */
     uint64_t *cycles;
     size_t cycle_count;

@@ -88,7 +88,7 @@ struct device_region {
     uint64_t wrong_offset;          /* of the lowest one, from the beginning of the region */
     uint64_t wrong_bits;            /* set where a bit was wrong in any word */
     uint64_t cycles[DEVICE_CHASES]; /* of all `loads`, by the clock of an SM; of full regions only;
-                                     * 0: not measured (old records have one round) */
+                                     * 0: not measured */
 };
 /* Error counters of the memory since the driver was loaded. */
 struct device_ecc {
@@ -119,7 +119,8 @@ enum device_unit {
     DEVICE_UNIT_ATOMICS,
     DEVICE_UNIT_COUNT
 };
-const char *device_unit_name(enum device_unit unit); /* "int", "mma_f16" */
+extern const char *const device_unit_names[DEVICE_UNIT_COUNT]; /* "int", "mma_f16" */
+const char *device_unit_name(enum device_unit unit);
 
 enum { DEVICE_SUB_CORES = 4 }; /* of an SM: warp w runs on sub-core w mod 4 */
 struct device_check {
@@ -154,6 +155,7 @@ struct device_sm_map {
     uint64_t footprint_bytes; /* a power of two, DEVICE_REGION_MIN or more */
     uint32_t window_cycles;   /* counted in each turn */
     const uint16_t *turns;    /* per SM: those with the same number read at once; from 0 on */
+    uint64_t turns_hash;      /* of a recorded request, in place of the turns */
     /* DEVICE_SM_MAP_MEMORY: regions are spread evenly over all memory that can be had. */
     uint32_t regions, loads; /* dependent loads of each SM in each region, timed together */
 };
@@ -200,7 +202,7 @@ struct device_load_answer {
     enum device_load_end end;
     struct device_load_sample *samples; /* rising in time; the first one is of the beginning */
     size_t sample_count;
-    /* waited_ms and alone of the request, or of the recorded one; old records do not have them. */
+    /* waited_ms and alone of the request, or of the recorded one; unknown in some records. */
     bool start_known;
     uint32_t waited_ms;
     bool alone;
@@ -273,7 +275,7 @@ struct device_limits {
     uint64_t shared_array_bytes; /* for arrays: kernels may need some themselves */
     uint64_t host_bytes;
     uint64_t l2_reported_bytes;   /* as the driver reports it */
-    double timer_overhead_cycles; /* of older records, which have one value for all paths */
+    double timer_overhead_cycles; /* of some records, which have one value for all paths */
     uint64_t l1_nominal_bytes;    /* L1 as documented, for the carve-out below; 0: not documented */
     uint64_t l1_carveout_bytes;   /* shared memory in the carve-out of jobs without a wish */
 
@@ -304,51 +306,63 @@ struct device_link {
     bool near;  /* on CPUs near the GPU, as far as the driver tells which ones are near */
 };
 
-/* The functions of a backend. Each returns 0 or a negative errno with text: -ENOTSUP for what the
- * device does not have, -ENOENT for a request that a replayed device was not asked when it was
- * recorded. run_batch gets zeroed answers; on failure it leaves nothing allocated in them. */
+/* Facts about the GPU: hardware (equal for a model), board (this unit: serial, vbios, driver),
+ * config (settings). */
+struct device_identity {
+    struct facts hardware, board, config;
+};
+struct device_health {
+    struct facts config, health;
+};
+struct device_peers {
+    struct facts gpus;
+};
+
+/* The calls of a device: DEVICE_CALL_NAME, and the part of the name of the function by which a
+ * backend executes it (sim: gpu_run_batch, cuda: cuda_run_batch). calls.c has a row for each. The
+ * order is part of the format of records: new ones are added at the end. */
+#define DEVICE_CALLS(CALL)                                                                         \
+    CALL(IDENTIFY, identify)                                                                       \
+    CALL(BATCH, run_batch)                                                                         \
+    CALL(STREAM, run_stream)                                                                       \
+    CALL(CLOCKS, read_clocks)                                                                      \
+    CALL(HEALTH, read_health)                                                                      \
+    CALL(LINK, begin_link)                                                                         \
+    CALL(MEMORY, test_memory)                                                                      \
+    CALL(CHECK, check_unit)                                                                        \
+    CALL(LOAD, run_load)                                                                           \
+    CALL(PEERS, list_peers)                                                                        \
+    CALL(PEER, test_peer)                                                                          \
+    CALL(SHARE, share_host)                                                                        \
+    CALL(SM_MAP, map_sms)                                                                          \
+    CALL(CODE, run_code)                                                                           \
+    CALL(SHARED_LOAD, load_shared)                                                                 \
+    CALL(STRAIGHT, run_straight)                                                                   \
+    CALL(CLUSTER, run_cluster)                                                                     \
+    CALL(BULK, copy_bulk)
+
+#define DEVICE_CALL_NUMBER(name, function) DEVICE_CALL_##name,
+enum device_call {
+    DEVICE_CALL_LOOK, /* of a source of GPUs (source.h), as the next one */
+    DEVICE_CALL_OPEN,
+    DEVICE_CALLS(DEVICE_CALL_NUMBER) DEVICE_CALL_COUNT
+};
+
+/* Executes a call: request and answer are of the structs that belong to it (calls.c); the answer is
+ * zeroed, or as the call's row begins it. Returns 0 or a negative errno with text: -ENOTSUP for
+ * what the device does not have, -ENOENT for a request that a replayed device was not asked when it
+ * was recorded. What a failed call leaves in the answer is released by the caller. */
+typedef int device_function(struct device *device, const void *request, void *answer,
+                            struct err *err);
+
+/* The functions of a backend. */
 struct device_ops {
     const char *backend; /* "sim", "cuda", "record", "replay" */
-    int (*identify)(struct device *device, struct facts *hardware, struct facts *board,
-                    struct facts *config, struct err *err);
-    int (*run_batch)(struct device *device, const struct device_batch *batch,
-                     struct device_answer *answers, struct err *err);
-    int (*run_stream)(struct device *device, const struct device_stream *stream,
-                      struct device_stream_answer *out_answer, struct err *err);
-    int (*test_memory)(struct device *device, const struct device_memory_test *test,
-                       struct device_memory_map *out_map, struct err *err); /* may be NULL */
-    int (*check_unit)(struct device *device, const struct device_check *check,
-                      struct device_check_answer *out_answer, struct err *err); /* may be NULL */
-    int (*map_sms)(struct device *device, const struct device_sm_map *map,
-                   struct device_sm_map_answer *out_answer, struct err *err); /* may be NULL */
-    int (*run_load)(struct device *device, const struct device_load *load,
-                    struct device_load_answer *out_answer, struct err *err); /* may be NULL */
-    int (*run_code)(struct device *device, const struct device_code *code,
-                    struct device_code_answer *out_answer, struct err *err); /* may be NULL */
-    int (*load_shared)(struct device *device, const struct device_shared_load *load,
-                       struct device_shared_load_answer *out_answer,
-                       struct err *err); /* may be NULL */
-    int (*run_straight)(struct device *device, const struct device_straight *straight,
-                        struct device_straight_answer *out_answer,
-                        struct err *err); /* may be NULL */
-    /* cluster.h; both may be NULL. */
-    int (*run_cluster)(struct device *device, const struct device_cluster *cluster,
-                       struct device_cluster_answer *out_answer, struct err *err);
-    int (*copy_bulk)(struct device *device, const struct device_bulk *bulk,
-                     struct device_bulk_answer *out_answer, struct err *err);
-    /* Both may be NULL: other GPUs are not known. */
-    int (*list_peers)(struct device *device, struct facts *out_gpus, struct err *err);
-    int (*test_peer)(struct device *device, const struct device_peer_test *test,
-                     struct device_peer_answer *out_answer, struct err *err);
-    int (*share_host)(struct device *device, const struct device_host_share *asked,
-                      struct device_host_share_answer *out_answer,
-                      struct err *err); /* may be NULL */
-    int (*read_clocks)(struct device *device, struct device_clocks *out_clocks, struct err *err);
-    int (*read_health)(struct device *device, struct facts *config, struct facts *health,
-                       struct err *err); /* NULL: there is nothing to read */
-    /* Both may be NULL: the link is not shared. */
-    void (*begin_link)(struct device *device, struct device_link *out_link);
-    void (*end_link)(struct device *device);
+    /* Executes any call. NULL: the functions below do. */
+    int (*call)(struct device *device, enum device_call call, const void *request, void *answer,
+                struct err *err);
+    device_function *calls[DEVICE_CALL_COUNT]; /* NULL: the device does not have this call */
+    void (*end_link)(struct device *device);   /* may be NULL */
     void (*mark)(struct device *device, const char *what);  /* may be NULL */
     bool (*knows)(struct device *device, const char *what); /* NULL: anything can be asked */
     void (*destroy)(struct device *device);
@@ -360,14 +374,18 @@ struct device {
     struct device_limits limits;
 };
 
-/* Facts about the GPU: hardware (equal for a model), board (this unit: serial, vbios, driver),
- * config (settings). The caller owns the three, initialised empty. */
+/* Checks the request, executes it and completes the answer. -EINVAL for a request that no backend
+ * could execute. Nothing is left in the answer of a failed call, except facts. The functions below
+ * are this one, with types. */
+int device_call(struct device *device, enum device_call call, const void *request, void *answer,
+                struct err *err);
+
+/* As in struct device_identity. The caller owns the three, initialised empty. */
 int device_identify(struct device *device, struct facts *hardware, struct facts *board,
                     struct facts *config, struct err *err);
 
-/* Runs all jobs of the batch. answers: one per job, released by device_answers_fini. Checks the
- * jobs first: -EINVAL for a job that no backend could run (array past the memory, no element, bad
- * agent). */
+/* Runs all jobs of the batch. answers: one per job, released by device_answers_fini. -EINVAL for a
+ * job that no backend could run (array past the memory, no element, bad agent). */
 int device_run(struct device *device, const struct device_batch *batch,
                struct device_answer *answers, struct err *err);
 void device_answers_fini(struct device_answer *answers, size_t count);
@@ -400,9 +418,9 @@ int device_run_load(struct device *device, const struct device_load *load,
                     struct device_load_answer *out_answer, struct err *err);
 void device_load_answer_fini(struct device_load_answer *answer);
 
-/* Appends a copy of the sample. 0 or -ENOMEM. */
-int device_load_answer_add(struct device_load_answer *answer,
-                           const struct device_load_sample *sample);
+/* Appends a copy of the sample. */
+void device_load_answer_add(struct device_load_answer *answer,
+                            const struct device_load_sample *sample);
 
 /* Executes code on all SMs. -ENOTSUP for an instruction that the GPU does not have, -ENOSYS if the
  * device executes none. */

@@ -39,13 +39,6 @@ int device_source_look(struct device_source *source, size_t i, bool thorough,
     return source->ops->look ? source->ops->look(source, i, thorough, look, err) : 0;
 }
 
-void device_look_fini(struct device_look *look)
-{
-    facts_fini(&look->board);
-    facts_fini(&look->config);
-    facts_fini(&look->health);
-}
-
 void device_source_destroy(struct device_source *source)
 {
     if (source)

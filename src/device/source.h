@@ -1,4 +1,4 @@
-/* Where GPUs come from: a simulated fleet, the driver of this machine or a record (device/replay).
+/* Where GPUs come from: a simulated fleet, the driver of this machine or a record (device/record).
  * Lists and opens them. */
 #ifndef GPUMEMTOPO_DEVICE_SOURCE_H
 #define GPUMEMTOPO_DEVICE_SOURCE_H

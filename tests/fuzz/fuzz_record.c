@@ -1,7 +1,7 @@
 /* Records of surveys, as they are and with their sums put right: all that their GPUs answered. */
 #include <stdlib.h>
 
-#include "device/replay/replay.h"
+#include "device/record/replay.h"
 #include "fuzz.h"
 
 static void read_all(const uint8_t *data, size_t size)

@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/replay/entry.h"
-#include "device/replay/parts.h"
+#include "device/record/entry.h"
 #include "fuzz.h"
 #include "inventory/wire/frame.h"
 #include "predict/trace/page.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/replay/replay.h"
+#include "device/record/replay.h"
 #include "fuzz.h"
 #include "inventory/wire/spool.h"
 #include "predict/trace/trace_read.h"

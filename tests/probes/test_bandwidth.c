@@ -204,19 +204,20 @@ static void what_is_missing_is_told(void **state)
 static const struct device_ops *inner;
 static struct device_ops outer;
 
-static int one_in_flight(struct device *device, const struct device_stream *stream,
-                         struct device_stream_answer *out_answer, struct err *err)
+static int one_in_flight(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_stream *stream = request;
+    struct device_stream_answer *out_answer = answer;
     struct device_stream changed = *stream;
     changed.unroll = 1;
-    return inner->run_stream(device, &changed, out_answer, err);
+    return inner->calls[DEVICE_CALL_STREAM](device, &changed, out_answer, err);
 }
 
 static void keep_one_in_flight(struct device *device)
 {
     inner = device->ops;
     outer = *inner;
-    outer.run_stream = one_in_flight;
+    outer.calls[DEVICE_CALL_STREAM] = one_in_flight;
     device->ops = &outer;
 }
 
@@ -248,9 +249,10 @@ static void enough_is_in_flight(void **state)
  * into half of one of two parts. */
 static uint32_t shapes_seen;
 
-static int check_shape(struct device *device, const struct device_stream *stream,
-                       struct device_stream_answer *out_answer, struct err *err)
+static int check_shape(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_stream *stream = request;
+    struct device_stream_answer *out_answer = answer;
     const struct device_limits *limits = device_limits(device);
     bool whole = stream->path == DEVICE_GLOBAL_CG;
     uint64_t round = (uint64_t)stream->threads * stream->width_bytes * stream->unroll *
@@ -263,14 +265,14 @@ static int check_shape(struct device *device, const struct device_stream *stream
                     stream->footprint_bytes > 4 * limits->l2_reported_bytes);
         shapes_seen++;
     }
-    return inner->run_stream(device, stream, out_answer, err);
+    return inner->calls[DEVICE_CALL_STREAM](device, stream, out_answer, err);
 }
 
 static void check_shapes(struct device *device)
 {
     inner = device->ops;
     outer = *inner;
-    outer.run_stream = check_shape;
+    outer.calls[DEVICE_CALL_STREAM] = check_shape;
     device->ops = &outer;
 }
 
@@ -296,10 +298,11 @@ static struct {
     double all_ns, longest_ns;
 } streams;
 
-static int counted_stream(struct device *device, const struct device_stream *stream,
-                          struct device_stream_answer *out_answer, struct err *err)
+static int counted_stream(struct device *device, const void *request, void *answer, struct err *err)
 {
-    int rc = inner->run_stream(device, stream, out_answer, err);
+    const struct device_stream *stream = request;
+    struct device_stream_answer *out_answer = answer;
+    int rc = inner->calls[DEVICE_CALL_STREAM](device, stream, out_answer, err);
     out_answer->elapsed_ns += 6000;
     if (++streams.count == streams.disturbed ||
         (streams.every && streams.count % streams.every == 0))
@@ -316,7 +319,7 @@ static void count_streams(struct device *device)
     streams.all_ns = streams.longest_ns = 0;
     inner = device->ops;
     outer = *inner;
-    outer.run_stream = counted_stream;
+    outer.calls[DEVICE_CALL_STREAM] = counted_stream;
     device->ops = &outer;
 }
 

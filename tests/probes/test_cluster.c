@@ -189,9 +189,10 @@ static void no_distance(void **state)
 }
 
 /* SMs of a TPC are nearer to each other: no sum explains that. */
-static int near_pairs(struct device *device, const struct device_cluster *asked,
-                      struct device_cluster_answer *answer, struct err *err)
+static int near_pairs(struct device *device, const void *request, void *out, struct err *err)
 {
+    const struct device_cluster *asked = request;
+    struct device_cluster_answer *answer = out;
     int rc = gpu_run_cluster(device, asked, answer, err);
     for (size_t i = 0; i < answer->cycle_count && asked->work == DEVICE_CLUSTER_LOADS; i++) {
         size_t size = asked->size, cluster = i / (size * size);
@@ -204,24 +205,23 @@ static int near_pairs(struct device *device, const struct device_cluster *asked,
 }
 
 /* The GPU holds fewer clusters than its groups could. */
-static int fewer_clusters(struct device *device, const struct device_cluster *asked,
-                          struct device_cluster_answer *answer, struct err *err)
+static int fewer_clusters(struct device *device, const void *request, void *out, struct err *err)
 {
+    const struct device_cluster *asked = request;
+    struct device_cluster_answer *answer = out;
     int rc = gpu_run_cluster(device, asked, answer, err);
     if (!rc && asked->size == 4)
         answer->clusters--;
     return rc;
 }
 
-typedef int run_cluster(struct device *device, const struct device_cluster *asked,
-                        struct device_cluster_answer *answer, struct err *err);
-static run_cluster *other_way;
+static device_function *other_way;
 
 static void use_other_way(struct device *device)
 {
     static struct device_ops ops;
     ops = *device->ops;
-    ops.run_cluster = other_way;
+    ops.calls[DEVICE_CALL_CLUSTER] = other_way;
     device->ops = &ops;
 }
 

@@ -46,9 +46,11 @@ static void wrong_sm(void **state)
     measures_fini(&measures);
 }
 
-static int answer_otherwise(struct device *device, const struct device_check *check,
-                            struct device_check_answer *out_answer, struct err *err)
+static int answer_otherwise(struct device *device, const void *request, void *answer,
+                            struct err *err)
 {
+    const struct device_check *check = request;
+    struct device_check_answer *out_answer = answer;
     (void)device, (void)err;
     out_answer->places = mem_array(2 * DEVICE_SUB_CORES, sizeof *out_answer->places);
     assert_non_null(out_answer->places);
@@ -62,7 +64,7 @@ static void use_other_answers(struct device *device)
 {
     static struct device_ops ops;
     ops = *device->ops;
-    ops.check_unit = answer_otherwise;
+    ops.calls[DEVICE_CALL_CHECK] = answer_otherwise;
     device->ops = &ops;
 }
 

@@ -21,10 +21,11 @@ static void wrap(struct device *device)
 }
 
 /* Every other batch runs at a clock that is a tenth lower. */
-static int restless_batch(struct device *device, const struct device_batch *batch,
-                          struct device_answer *answers, struct err *err)
+static int restless_batch(struct device *device, const void *request, void *answer, struct err *err)
 {
-    int rc = inner->run_batch(device, batch, answers, err);
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
+    int rc = inner->calls[DEVICE_CALL_BATCH](device, batch, answers, err);
     bool slow = ++batches % 2;
     for (size_t i = 0; !rc && slow && i < batch->job_count; i++)
         for (uint32_t s = 0; s < answers[i].sample_count; s++)
@@ -35,7 +36,7 @@ static int restless_batch(struct device *device, const struct device_batch *batc
 static void make_restless(struct device *device)
 {
     wrap(device);
-    outer.run_batch = restless_batch;
+    outer.calls[DEVICE_CALL_BATCH] = restless_batch;
 }
 
 static void a_restless_clock_is_measured(void **state)
@@ -67,10 +68,12 @@ static void one_warp_has_nothing_to_compare_with(void **state)
     measures_fini(&all);
 }
 
-static int timeless_stream(struct device *device, const struct device_stream *stream,
-                           struct device_stream_answer *out_answer, struct err *err)
+static int timeless_stream(struct device *device, const void *request, void *answer,
+                           struct err *err)
 {
-    int rc = inner->run_stream(device, stream, out_answer, err);
+    const struct device_stream *stream = request;
+    struct device_stream_answer *out_answer = answer;
+    int rc = inner->calls[DEVICE_CALL_STREAM](device, stream, out_answer, err);
     out_answer->elapsed_ns = 0;
     return rc;
 }
@@ -78,7 +81,7 @@ static int timeless_stream(struct device *device, const struct device_stream *st
 static void take_time_away(struct device *device)
 {
     wrap(device);
-    outer.run_stream = timeless_stream;
+    outer.calls[DEVICE_CALL_STREAM] = timeless_stream;
 }
 
 static void no_time_is_no_rate(void **state)
@@ -92,10 +95,11 @@ static void no_time_is_no_rate(void **state)
     measures_fini(&all);
 }
 
-static int stingy_batch(struct device *device, const struct device_batch *batch,
-                        struct device_answer *answers, struct err *err)
+static int stingy_batch(struct device *device, const void *request, void *answer, struct err *err)
 {
-    int rc = inner->run_batch(device, batch, answers, err);
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
+    int rc = inner->calls[DEVICE_CALL_BATCH](device, batch, answers, err);
     for (size_t i = 0; !rc && i < batch->job_count; i++)
         for (uint32_t s = 0; s < answers[i].sample_count; s++)
             if (answers[i].samples[s].kept_count)
@@ -106,7 +110,7 @@ static int stingy_batch(struct device *device, const struct device_batch *batch,
 static void make_stingy(struct device *device)
 {
     wrap(device);
-    outer.run_batch = stingy_batch;
+    outer.calls[DEVICE_CALL_BATCH] = stingy_batch;
 }
 
 static void latencies_that_are_missing_are_told(void **state)

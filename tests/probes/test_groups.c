@@ -113,10 +113,11 @@ static const struct device_ops *inner;
 static struct device_ops outer;
 static uint32_t seen_cycles;
 
-static int blind_batch(struct device *device, const struct device_batch *batch,
-                       struct device_answer *answers, struct err *err)
+static int blind_batch(struct device *device, const void *request, void *answer, struct err *err)
 {
-    int rc = inner->run_batch(device, batch, answers, err);
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
+    int rc = inner->calls[DEVICE_CALL_BATCH](device, batch, answers, err);
     for (size_t i = 0; i < batch->job_count && !rc; i++)
         for (uint32_t k = 0;
              batch->jobs[i].agent_count == 2 && k < answers[i].samples[0].kept_count; k++)
@@ -129,10 +130,11 @@ enum { SPOILED_MAX = 16 };
 static bool spoiled[SPOILED_MAX];
 static int32_t spoiled_tpcs;
 
-static int spoil_once(struct device *device, const struct device_batch *batch,
-                      struct device_answer *answers, struct err *err)
+static int spoil_once(struct device *device, const void *request, void *answer, struct err *err)
 {
-    int rc = inner->run_batch(device, batch, answers, err);
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
+    int rc = inner->calls[DEVICE_CALL_BATCH](device, batch, answers, err);
     for (size_t i = 0; i < batch->job_count && !rc; i++) {
         const struct device_agent *agents = batch->jobs[i].agents;
         int32_t tpc = agents[0].sm / 2;
@@ -146,13 +148,11 @@ static int spoil_once(struct device *device, const struct device_batch *batch,
     return rc;
 }
 
-static void wrap(struct device *device,
-                 int (*run_batch)(struct device *, const struct device_batch *,
-                                  struct device_answer *, struct err *))
+static void wrap(struct device *device, device_function *run_batch)
 {
     inner = device->ops;
     outer = *inner;
-    outer.run_batch = run_batch;
+    outer.calls[DEVICE_CALL_BATCH] = run_batch;
     device->ops = &outer;
 }
 

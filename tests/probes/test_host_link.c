@@ -27,25 +27,27 @@ static void enter(void)
     usleep(AT_LINK_US);
 }
 
-static int run_stream(struct device *device, const struct device_stream *stream,
-                      struct device_stream_answer *out_answer, struct err *err)
+static int run_stream(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_stream *stream = request;
+    struct device_stream_answer *out_answer = answer;
     bool at_link = stream->kind >= DEVICE_STREAM_H2D;
     if (at_link)
         enter();
-    int rc = own_ops->run_stream(device, stream, out_answer, err);
+    int rc = own_ops->calls[DEVICE_CALL_STREAM](device, stream, out_answer, err);
     if (at_link)
         atomic_fetch_sub(&shared->inside, 1);
     return rc;
 }
 
-static int run_batch(struct device *device, const struct device_batch *batch,
-                     struct device_answer *answers, struct err *err)
+static int run_batch(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
     bool at_link = batch->jobs[0].steps[0].array.path == DEVICE_HOST;
     if (at_link)
         enter();
-    int rc = own_ops->run_batch(device, batch, answers, err);
+    int rc = own_ops->calls[DEVICE_CALL_BATCH](device, batch, answers, err);
     if (at_link)
         atomic_fetch_sub(&shared->inside, 1);
     return rc;
@@ -67,10 +69,10 @@ static int survey_one(uint64_t node, uint64_t seed, bool turns)
     if (!rc) {
         own_ops = device->ops;
         changed_ops = *own_ops;
-        changed_ops.run_stream = run_stream;
-        changed_ops.run_batch = run_batch;
+        changed_ops.calls[DEVICE_CALL_STREAM] = run_stream;
+        changed_ops.calls[DEVICE_CALL_BATCH] = run_batch;
         if (!turns)
-            changed_ops.begin_link = NULL;
+            changed_ops.calls[DEVICE_CALL_LINK] = NULL;
         device->ops = &changed_ops;
         rc = probes_select(PROFILE_STANDARD, "host", &selection, &err);
     }
@@ -115,16 +117,17 @@ static void never_two_at_once(void **state)
 
 static struct device_link given;
 
-static void begin_link(struct device *device, struct device_link *out_link)
+static int begin_link(struct device *device, const void *request, void *answer, struct err *err)
 {
-    (void)device;
-    *out_link = given;
+    (void)device, (void)request, (void)err;
+    *(struct device_link *)answer = given;
+    return 0;
 }
 
 static void give_link(struct device *device)
 {
     changed_ops = *device->ops;
-    changed_ops.begin_link = begin_link;
+    changed_ops.calls[DEVICE_CALL_LINK] = begin_link;
     device->ops = &changed_ops;
 }
 

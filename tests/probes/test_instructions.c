@@ -94,9 +94,10 @@ static void drawn(void **state)
     }
 }
 
-static int imitate(struct device *device, const struct device_code *code,
-                   struct device_code_answer *out_answer, struct err *err)
+static int imitate(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_code *code = request;
+    struct device_code_answer *out_answer = answer;
     (void)device, (void)err;
     out_answer->cycles = 100 + 8 * (uint64_t)code->length * code->repeats;
     out_answer->machine = 40 + (code->instruction == 0   ? code->length / 2
@@ -110,7 +111,7 @@ static void use_imitations(struct device *device)
 {
     static struct device_ops ops;
     ops = *device->ops;
-    ops.run_code = imitate;
+    ops.calls[DEVICE_CALL_CODE] = imitate;
     device->ops = &ops;
 }
 

@@ -19,9 +19,10 @@ static uint32_t gpus_at_once;          /* host links; 0: nobody came */
 static double limit_s;
 static uint64_t wrong_words;
 
-static int list_peers(struct device *device, struct facts *out_gpus, struct err *err)
+static int list_peers(struct device *device, const void *request, void *answer, struct err *err)
 {
-    (void)device, (void)err;
+    struct facts *out_gpus = &((struct device_peers *)answer)->gpus;
+    (void)device, (void)request, (void)err;
     for (size_t i = 0; i < gpu_count; i++) {
         char key[8], uuid[16];
         snprintf(key, sizeof key, "%zu", i);
@@ -34,9 +35,10 @@ static int list_peers(struct device *device, struct facts *out_gpus, struct err 
 }
 
 /* 256 MiB in 1 ms: 268 GB/s; from peer 1 it takes twice as long. SMs do not reach peer 2. */
-static int test_peer(struct device *device, const struct device_peer_test *test,
-                     struct device_peer_answer *out_answer, struct err *err)
+static int test_peer(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_peer_test *test = request;
+    struct device_peer_answer *out_answer = answer;
     (void)device;
     assert_true(test->wait_ms && test->limit_ms);
     if (tested < GPUS_MAX)
@@ -60,9 +62,10 @@ static int test_peer(struct device *device, const struct device_peer_test *test,
 }
 
 /* Half of what a GPU has alone. */
-static int share_host(struct device *device, const struct device_host_share *asked,
-                      struct device_host_share_answer *out_answer, struct err *err)
+static int share_host(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_host_share *asked = request;
+    struct device_host_share_answer *out_answer = answer;
     (void)device;
     assert_true(asked->limit_ms && asked->window_ms);
     if (!gpus_at_once)
@@ -75,9 +78,9 @@ static void give_peers(struct device *device)
 {
     static struct device_ops ops;
     ops = *device->ops;
-    ops.list_peers = list_peers;
-    ops.test_peer = test_peer;
-    ops.share_host = share_host;
+    ops.calls[DEVICE_CALL_PEERS] = list_peers;
+    ops.calls[DEVICE_CALL_PEER] = test_peer;
+    ops.calls[DEVICE_CALL_SHARE] = share_host;
     device->ops = &ops;
 }
 

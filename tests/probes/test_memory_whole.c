@@ -103,8 +103,8 @@ static void late_regions(void **state)
 /* The maps of two rounds of loads: region 3 is late in `late` of them. */
 static size_t late_rounds;
 
-static int test_with_late(struct device *device, const struct device_memory_test *test,
-                          struct device_memory_map *out_map, struct err *err);
+static int test_with_late(struct device *device, const void *request, void *answer,
+                          struct err *err);
 static const struct device_ops *sim_ops;
 
 static void set_late(struct device *device)
@@ -112,14 +112,15 @@ static void set_late(struct device *device)
     static struct device_ops ops;
     sim_ops = device->ops;
     ops = *device->ops;
-    ops.test_memory = test_with_late;
+    ops.calls[DEVICE_CALL_MEMORY] = test_with_late;
     device->ops = &ops;
 }
 
-static int test_with_late(struct device *device, const struct device_memory_test *test,
-                          struct device_memory_map *out_map, struct err *err)
+static int test_with_late(struct device *device, const void *request, void *answer, struct err *err)
 {
-    int rc = sim_ops->test_memory(device, test, out_map, err);
+    const struct device_memory_test *test = request;
+    struct device_memory_map *out_map = answer;
+    int rc = sim_ops->calls[DEVICE_CALL_MEMORY](device, test, out_map, err);
     for (size_t i = 0; i < out_map->region_count; i++)
         for (size_t k = 0; k < DEVICE_CHASES; k++) {
             if (i == 3 && k < late_rounds)
@@ -190,8 +191,8 @@ static void ecc_counters(void **state)
     measures_fini(&measures);
 }
 
-static int test_without_ecc(struct device *device, const struct device_memory_test *test,
-                            struct device_memory_map *out_map, struct err *err);
+static int test_without_ecc(struct device *device, const void *request, void *answer,
+                            struct err *err);
 static const struct device_ops *usual_ops;
 
 static void forget_ecc(struct device *device)
@@ -199,14 +200,16 @@ static void forget_ecc(struct device *device)
     static struct device_ops ops;
     usual_ops = device->ops;
     ops = *device->ops;
-    ops.test_memory = test_without_ecc;
+    ops.calls[DEVICE_CALL_MEMORY] = test_without_ecc;
     device->ops = &ops;
 }
 
-static int test_without_ecc(struct device *device, const struct device_memory_test *test,
-                            struct device_memory_map *out_map, struct err *err)
+static int test_without_ecc(struct device *device, const void *request, void *answer,
+                            struct err *err)
 {
-    int rc = usual_ops->test_memory(device, test, out_map, err);
+    const struct device_memory_test *test = request;
+    struct device_memory_map *out_map = answer;
+    int rc = usual_ops->calls[DEVICE_CALL_MEMORY](device, test, out_map, err);
     out_map->ecc_known = false;
     return rc;
 }
@@ -223,10 +226,10 @@ static void no_ecc_counters(void **state)
     measures_fini(&measures);
 }
 
-static int identify_nothing(struct device *device, struct facts *hardware, struct facts *board,
-                            struct facts *config, struct err *err)
+static int identify_nothing(struct device *device, const void *request, void *answer,
+                            struct err *err)
 {
-    (void)device, (void)hardware, (void)board, (void)config, (void)err;
+    (void)device, (void)request, (void)answer, (void)err;
     return 0;
 }
 
@@ -234,7 +237,7 @@ static void forget_size(struct device *device)
 {
     static struct device_ops ops;
     ops = *device->ops;
-    ops.identify = identify_nothing;
+    ops.calls[DEVICE_CALL_IDENTIFY] = identify_nothing;
     device->ops = &ops;
 }
 

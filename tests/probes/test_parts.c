@@ -117,9 +117,10 @@ static void expect_map(const struct measures *all, const char *metric, int slow_
 static const struct device_ops *inner;
 static struct device_ops outer;
 
-static int run_on_first(struct device *device, const struct device_batch *batch,
-                        struct device_answer *answers, struct err *err)
+static int run_on_first(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
     struct device_job *jobs = mem_array(batch->job_count, sizeof *jobs);
     struct device_batch moved = *batch;
     assert_non_null(jobs);
@@ -128,7 +129,7 @@ static int run_on_first(struct device *device, const struct device_batch *batch,
         if (jobs[i].agents[0].sm == DEVICE_SM_ANY)
             jobs[i].agents[0].sm = 0;
     moved.jobs = jobs;
-    int rc = inner->run_batch(device, &moved, answers, err);
+    int rc = inner->calls[DEVICE_CALL_BATCH](device, &moved, answers, err);
     free(jobs);
     return rc;
 }
@@ -137,7 +138,7 @@ static void prefer_first(struct device *device)
 {
     inner = device->ops;
     outer = *inner;
-    outer.run_batch = run_on_first;
+    outer.calls[DEVICE_CALL_BATCH] = run_on_first;
     device->ops = &outer;
 }
 
@@ -188,16 +189,16 @@ static void nanoseconds_and_claims_stand_beside(void **state)
     measures_fini(&all);
 }
 
-static int no_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+static int no_clocks(struct device *device, const void *request, void *answer, struct err *err)
 {
-    (void)device, (void)out_clocks;
+    (void)device, (void)request, (void)answer;
     return err_set(err, -ENOTSUP, "no management library");
 }
 
-static int some_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+static int some_clocks(struct device *device, const void *request, void *answer, struct err *err)
 {
-    (void)device, (void)err;
-    *out_clocks = (struct device_clocks){.sm_mhz = -1, .memory_mhz = -1};
+    (void)device, (void)request, (void)err;
+    *(struct device_clocks *)answer = (struct device_clocks){.sm_mhz = -1, .memory_mhz = -1};
     return 0;
 }
 
@@ -206,14 +207,14 @@ static struct device_ops changed_ops;
 static void hide_library(struct device *device)
 {
     changed_ops = *device->ops;
-    changed_ops.read_clocks = no_clocks;
+    changed_ops.calls[DEVICE_CALL_CLOCKS] = no_clocks;
     device->ops = &changed_ops;
 }
 
 static void hide_clocks(struct device *device)
 {
     changed_ops = *device->ops;
-    changed_ops.read_clocks = some_clocks;
+    changed_ops.calls[DEVICE_CALL_CLOCKS] = some_clocks;
     device->ops = &changed_ops;
 }
 

@@ -15,30 +15,25 @@ struct mute {
     struct strbuf marks; /* each with a semicolon behind */
 };
 
-static int refuse_identity(struct device *device, struct facts *hardware, struct facts *board,
-                           struct facts *config, struct err *err)
+static int refuse_batch(struct device *device, const void *request, void *answer, struct err *err)
 {
-    (void)device, (void)hardware, (void)board, (void)config;
-    return err_set(err, -ENOENT, "not in the record");
-}
-
-static int refuse_batch(struct device *device, const struct device_batch *batch,
-                        struct device_answer *answers, struct err *err)
-{
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
     (void)device, (void)batch, (void)answers;
     return err_set(err, -ENOENT, "not in the record");
 }
 
-static int refuse_stream(struct device *device, const struct device_stream *stream,
-                         struct device_stream_answer *out_answer, struct err *err)
+static int refuse_stream(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_stream *stream = request;
+    struct device_stream_answer *out_answer = answer;
     (void)device, (void)stream, (void)out_answer;
     return err_set(err, -ENOENT, "not in the record");
 }
 
-static int refuse_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+static int refuse_facts(struct device *device, const void *request, void *answer, struct err *err)
 {
-    (void)device, (void)out_clocks;
+    (void)device, (void)request, (void)answer;
     return err_set(err, -ENOENT, "not in the record");
 }
 
@@ -48,10 +43,10 @@ static void keep_mark(struct device *device, const char *what)
 }
 
 static const struct device_ops mute_ops = {.backend = "mute",
-                                           .identify = refuse_identity,
-                                           .run_batch = refuse_batch,
-                                           .run_stream = refuse_stream,
-                                           .read_clocks = refuse_clocks,
+                                           .calls[DEVICE_CALL_IDENTIFY] = refuse_facts,
+                                           .calls[DEVICE_CALL_BATCH] = refuse_batch,
+                                           .calls[DEVICE_CALL_STREAM] = refuse_stream,
+                                           .calls[DEVICE_CALL_CLOCKS] = refuse_facts,
                                            .mark = keep_mark};
 
 static struct mute open_mute(void)

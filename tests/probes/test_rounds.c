@@ -146,13 +146,15 @@ static size_t streams;
 static size_t slow_from, fail_from;
 static int failure;
 
-static int changing_stream(struct device *device, const struct device_stream *stream,
-                           struct device_stream_answer *out_answer, struct err *err)
+static int changing_stream(struct device *device, const void *request, void *answer,
+                           struct err *err)
 {
+    const struct device_stream *stream = request;
+    struct device_stream_answer *out_answer = answer;
     streams++;
     if (streams > fail_from)
         return err_set(err, failure, "the link is gone");
-    int rc = inner->run_stream(device, stream, out_answer, err);
+    int rc = inner->calls[DEVICE_CALL_STREAM](device, stream, out_answer, err);
     if (streams > slow_from)
         out_answer->elapsed_ns = out_answer->elapsed_ns * 6 / 5;
     return rc;
@@ -162,7 +164,7 @@ static void change_streams(struct device *device)
 {
     inner = device->ops;
     changed = *inner;
-    changed.run_stream = changing_stream;
+    changed.calls[DEVICE_CALL_STREAM] = changing_stream;
     device->ops = &changed;
     streams = 0;
 }
@@ -261,18 +263,19 @@ static void a_lost_device_ends_the_run(void **state)
 
 /* In each round the lines and sizes are really sought again: loads are asked for. */
 static size_t batches;
-static int count_batch(struct device *device, const struct device_batch *batch,
-                       struct device_answer *answers, struct err *err)
+static int count_batch(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
     batches++;
-    return inner->run_batch(device, batch, answers, err);
+    return inner->calls[DEVICE_CALL_BATCH](device, batch, answers, err);
 }
 
 static void count_batches(struct device *device)
 {
     inner = device->ops;
     changed = *inner;
-    changed.run_batch = count_batch;
+    changed.calls[DEVICE_CALL_BATCH] = count_batch;
     device->ops = &changed;
     batches = 0;
 }
@@ -343,38 +346,41 @@ static void note_taker(void)
         takers.took[takers.sequence->count - 1] = true;
 }
 
-static int take_by_test(struct device *device, const struct device_memory_test *test,
-                        struct device_memory_map *out_map, struct err *err)
+static int take_by_test(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_memory_test *test = request;
+    struct device_memory_map *out_map = answer;
     note_taker();
-    return takers.inner->test_memory(device, test, out_map, err);
+    return takers.inner->calls[DEVICE_CALL_MEMORY](device, test, out_map, err);
 }
 
-static int take_by_map(struct device *device, const struct device_sm_map *map,
-                       struct device_sm_map_answer *out_answer, struct err *err)
+static int take_by_map(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_sm_map *map = request;
+    struct device_sm_map_answer *out_answer = answer;
     if (map->kind == DEVICE_SM_MAP_MEMORY)
         note_taker();
-    return takers.inner->map_sms(device, map, out_answer, err);
+    return takers.inner->calls[DEVICE_CALL_SM_MAP](device, map, out_answer, err);
 }
 
-static int take_by_batch(struct device *device, const struct device_batch *batch,
-                         struct device_answer *answers, struct err *err)
+static int take_by_batch(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
     for (size_t i = 0; i < batch->job_count; i++)
         for (uint32_t k = 0; k < batch->jobs[i].step_count; k++)
             if (device_step_end_bytes(&batch->jobs[i].steps[k]) > device->limits.global_bytes)
                 note_taker();
-    return takers.inner->run_batch(device, batch, answers, err);
+    return takers.inner->calls[DEVICE_CALL_BATCH](device, batch, answers, err);
 }
 
 static void note_takers(struct device *device)
 {
     takers.inner = device->ops;
     takers.ops = *device->ops;
-    takers.ops.test_memory = take_by_test;
-    takers.ops.map_sms = take_by_map;
-    takers.ops.run_batch = take_by_batch;
+    takers.ops.calls[DEVICE_CALL_MEMORY] = take_by_test;
+    takers.ops.calls[DEVICE_CALL_SM_MAP] = take_by_map;
+    takers.ops.calls[DEVICE_CALL_BATCH] = take_by_batch;
     device->ops = &takers.ops;
     device->limits.global_bytes = device->limits.wide_bytes / 4;
 }

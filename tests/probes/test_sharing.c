@@ -20,22 +20,24 @@ static const struct device_ops *inner;
 static struct device_ops outer;
 static size_t left;
 
-static int forgetful_batch(struct device *device, const struct device_batch *batch,
-                           struct device_answer *answers, struct err *err)
+static int forgetful_batch(struct device *device, const void *request, void *answer,
+                           struct err *err)
 {
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
     for (size_t i = 0; i < batch->job_count; i++)
         if (batch->jobs[i].steps[0].array.path == DEVICE_TEXTURE && left-- == 0) {
             left = 0;
             return err_set(err, -ENODATA, "no answer");
         }
-    return inner->run_batch(device, batch, answers, err);
+    return inner->calls[DEVICE_CALL_BATCH](device, batch, answers, err);
 }
 
 static void forget_texture(struct device *device)
 {
     inner = device->ops;
     outer = *inner;
-    outer.run_batch = forgetful_batch;
+    outer.calls[DEVICE_CALL_BATCH] = forgetful_batch;
     device->ops = &outer;
 }
 

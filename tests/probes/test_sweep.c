@@ -22,9 +22,10 @@ static uint64_t loads_of(const struct device_step *step)
     return step->loads ? step->loads : step->array.size_bytes / step->array.stride_bytes;
 }
 
-static int count_batch(struct device *device, const struct device_batch *batch,
-                       struct device_answer *answers, struct err *err)
+static int count_batch(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
     struct counter *counter = (struct counter *)device;
     for (size_t i = 0; i < batch->job_count; i++)
         for (uint32_t s = 0; s < batch->jobs[i].step_count; s++)
@@ -34,7 +35,8 @@ static int count_batch(struct device *device, const struct device_batch *batch,
     return device_run(counter->inner, batch, answers, err);
 }
 
-static const struct device_ops counter_ops = {.backend = "counter", .run_batch = count_batch};
+static const struct device_ops counter_ops = {.backend = "counter",
+                                              .calls[DEVICE_CALL_BATCH] = count_batch};
 
 static struct counter open_counted(const struct geometry *geometry)
 {

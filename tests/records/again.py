@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+import unpack
+
 PROGRAM, ROOT, RECORD = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
 
@@ -19,7 +21,7 @@ LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
 def replay(folder, *more):
     env = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
     env["ASAN_OPTIONS"] = "detect_leaks=0"
-    done = subprocess.run([PROGRAM, "--replay", RECORD, "-o", "out.yaml", "-c", ROOT / "configs/survey.yaml",
+    done = subprocess.run([PROGRAM, "--replay", unpack.plain(RECORD, folder), "-o", "out.yaml", "-c", ROOT / "configs/survey.yaml",
                            "--quiet", *more], cwd=folder, env=env, capture_output=True, text=True)
     text = (folder / "out.yaml").read_text()
     found = re.search(r"confirmed: \"?([^\"}]+)", text)

@@ -2,7 +2,7 @@
 
 usage: check.py PROGRAM SOURCE_ROOT FOLDER [--update]
 
-NAME.gmr is a record (gpumemtopo-survey --record), NAME.yaml what its analysis gives: the inventory
+NAME.gmr or NAME.gmr.xz is a record (gpumemtopo-survey --record), NAME.yaml what its analysis gives: the inventory
 without what differs from run to run. --update writes the golden files anew; look at the difference
 before it is committed. A folder without records is a skip.
 """
@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 import tempfile
+
+import unpack
 
 PROGRAM, ROOT, FOLDER = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 UPDATE = sys.argv[4:] == ["--update"]
@@ -30,6 +32,9 @@ def replay(record):
     env.pop("GPUMEMTOPO_EXIT_FILE", None)
     env["ASAN_OPTIONS"] = "detect_leaks=0"  # looked for elsewhere; takes seconds per process
     with tempfile.TemporaryDirectory(prefix="gpumemtopo-records-") as there:
+        record = unpack.plain(record, there)
+        if "standard" in record.name and record.stat().st_size > STANDARD_BYTES_MAX:
+            return None, f"{record.stat().st_size} bytes, at most {STANDARD_BYTES_MAX} for a standard record"
         output = pathlib.Path(there) / "out.yaml"
         done = subprocess.run([PROGRAM, "--replay", record, "-o", output,
                                "-c", ROOT / "configs/survey.yaml", "--no-progress"],
@@ -46,9 +51,7 @@ def replay(record):
 
 
 def problem_of(record):
-    golden = record.with_suffix(".yaml")
-    if "standard" in record.name and record.stat().st_size > STANDARD_BYTES_MAX:
-        return f"{record.stat().st_size} bytes, at most {STANDARD_BYTES_MAX} for a standard record"
+    golden = FOLDER / f"{unpack.name(record)}.yaml"
     text, said = replay(record)
     if text is None:
         return f"not replayed: {said}"
@@ -68,7 +71,7 @@ def problem_of(record):
 
 
 def main():
-    records = sorted(FOLDER.glob("*.gmr"))
+    records = unpack.records(FOLDER)
     if not records:
         print(f"no records in {FOLDER}")
         sys.exit(SKIP)
@@ -78,7 +81,7 @@ def main():
         bad += problem is not None
         print(f"{record.name}: {problem or 'ok'}")
     for golden in FOLDER.glob("*.yaml"):
-        if not golden.with_suffix(".gmr").exists():
+        if golden.stem not in map(unpack.name, records):
             print(f"{golden.name}: no record beside it")
             bad += 1
     sys.exit(1 if bad else 0)

@@ -2,7 +2,7 @@
 
 usage: drift.py PROGRAM SOURCE_ROOT FOLDER
 
-The records are of one healthy GPU, measured in all profiles: whatever is accused is a false alarm, be
+The records h200-* are of one healthy GPU, measured in all profiles: whatever is accused is a false alarm, be
 it by chance or because a figure means another thing in another profile.
 """
 import itertools
@@ -12,6 +12,8 @@ import re
 import subprocess
 import sys
 import tempfile
+
+import unpack
 
 PROGRAM, ROOT, FOLDER = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
@@ -28,11 +30,11 @@ def replay(record, output, *more):
 
 
 def main():
-    records = sorted(FOLDER.glob("*.gmr"))
-    if len(records) < 2:
-        sys.exit(SKIP)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="gpumemtopo-drift-") as there:
+        records = [unpack.plain(record, there) for record in unpack.records(FOLDER, "h200-*")]
+        if len(records) < 2:
+            sys.exit(SKIP)
         earlier = {}
         for record in records:
             earlier[record] = pathlib.Path(there) / f"{record.stem}.yaml"

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+import unpack
 import yaml
 
 MEMORIES = ('l1_data', 'texture', 'read_only', 'constant_l1', 'constant_l15', 'l2')
@@ -103,7 +104,9 @@ def compare(name, real, sim):
 
 def main():
     program, root, record = sys.argv[1:]
-    real, sim = survey(program, ['--replay', record]), simulated(program, root)
+    with tempfile.TemporaryDirectory() as folder:
+        real = survey(program, ['--replay', unpack.plain(record, folder)])
+    sim = simulated(program, root)
     faults = [fault for name in MEMORIES for fault in compare(name, real[name], sim[name])]
     print('\n'.join(faults))
     return 1 if faults else 0

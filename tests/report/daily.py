@@ -6,6 +6,7 @@ import copy
 import datetime
 import io
 import json
+import lzma
 import os
 import pathlib
 import random
@@ -151,7 +152,8 @@ def case_rma(folder):
     lost = next(u["uuid"] for u in data["unmeasured"] if u["uuid"])
     text = unpack(report(folder, "rma", "fleet.yaml", lost, "-o", "-", text=False).stdout)["README.txt"].decode()
     check("No figure was measured." in text and "There is no record" in text, text)
-    foreign = ROOT / "tests/records/h200-quick.gmr"
+    foreign = folder / "foreign.gmr"
+    foreign.write_bytes(lzma.decompress((ROOT / "tests/records/h200-quick.gmr.xz").read_bytes()))
     check(f"has no record of {uuid}" in report(folder, "rma", "fleet.yaml", uuid, "--record", foreign, code=2).stderr, "foreign")
     check("GPUs begin with \"gpu-\": " in report(folder, "rma", "fleet.yaml", "gpu-", code=2).stderr, "not unique")
 

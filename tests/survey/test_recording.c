@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/replay/record.h"
-#include "device/replay/record_read.h"
+#include "device/record/record.h"
+#include "device/record/record_read.h"
 #include "inventory/inventory.h"
 #include "survey/config.h"
 #include "survey/options.h"

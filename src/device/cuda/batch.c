@@ -224,9 +224,10 @@ static int run_waves(struct wave *wave, const struct device_batch *batch,
     return 0;
 }
 
-int cuda_run_batch(struct device *device, const struct device_batch *batch,
-                   struct device_answer *answers, struct err *err)
+int cuda_run_batch(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     uint32_t sms = gpu->base.limits.sm_count;
     struct wave wave = {.gpu = gpu,

@@ -169,9 +169,10 @@ static int take_answer(const struct launched *l, const struct device_cluster *as
     return 0;
 }
 
-int cuda_run_cluster(struct device *device, const struct device_cluster *asked,
-                     struct device_cluster_answer *out_answer, struct err *err)
+int cuda_run_cluster(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_cluster *asked = request;
+    struct device_cluster_answer *out_answer = answer;
     static const char *const kernels[] = {"cluster_loads", "cluster_loads", "cluster_read",
                                           "cluster_copy"};
     const uint32_t threads[] = {WARP_LANES, WARP_LANES, KERNEL_CLUSTER_READ_THREADS,
@@ -229,9 +230,10 @@ static void sum_up(const struct launched *l, const struct kernel_cluster_result 
         .cycles = (sum + l->blocks / 2) / l->blocks, .elapsed_ns = end - begin, .sms = l->blocks};
 }
 
-int cuda_copy_bulk(struct device *device, const struct device_bulk *asked,
-                   struct device_bulk_answer *out_answer, struct err *err)
+int cuda_copy_bulk(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_bulk *asked = request;
+    struct device_bulk_answer *out_answer = answer;
     struct launched l = {.gpu = cuda_of(device),
                          .size = 1,
                          .threads = WARP_LANES * asked->in_flight,

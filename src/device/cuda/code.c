@@ -79,9 +79,10 @@ static int launch(struct cuda_gpu *gpu, const struct device_code *code,
     return rc ? rc : mean_cycles(gpu->results.host, blocks, code->warps, out_cycles, err);
 }
 
-int cuda_run_code(struct device *device, const struct device_code *code,
-                  struct device_code_answer *out_answer, struct err *err)
+int cuda_run_code(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_code *code = request;
+    struct device_code_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     const struct instruction *instruction = &instruction_table[code->instruction];
     struct code_program program = {0};

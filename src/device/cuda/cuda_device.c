@@ -361,26 +361,10 @@ static void destroy(struct device *device)
     free(gpu);
 }
 
+#define CUDA_FUNCTION(name, function) [DEVICE_CALL_##name] = cuda_##function,
 static const struct device_ops cuda_ops = {
     .backend = "cuda",
-    .identify = cuda_identify,
-    .run_batch = cuda_run_batch,
-    .run_stream = cuda_run_stream,
-    .test_memory = cuda_test_memory,
-    .check_unit = cuda_check_unit,
-    .map_sms = cuda_map_sms,
-    .run_load = cuda_run_load,
-    .run_code = cuda_run_code,
-    .load_shared = cuda_load_shared,
-    .run_straight = cuda_run_straight,
-    .run_cluster = cuda_run_cluster,
-    .copy_bulk = cuda_copy_bulk,
-    .list_peers = cuda_list_peers,
-    .test_peer = cuda_test_peer,
-    .share_host = cuda_share_host,
-    .read_clocks = cuda_read_clocks,
-    .read_health = cuda_read_health,
-    .begin_link = cuda_begin_link,
+    .calls = {DEVICE_CALLS(CUDA_FUNCTION)},
     .end_link = cuda_end_link,
     .destroy = destroy,
 };
@@ -466,7 +450,7 @@ int cuda_open(const struct driver *driver, const struct nvml_gpu *told,
     return 0;
 }
 
-int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+int cuda_read_clocks(struct device *device, const void *request, void *answer, struct err *err)
 {
     static const struct nvml_question rows[] = {
         {NVML_SHAPE_CHOSEN, "nvmlDeviceGetClockInfo", {NVML_CLOCK_OF_SM}},
@@ -474,6 +458,7 @@ int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, st
     };
     struct cuda_gpu *gpu = cuda_of(device);
     const struct nvml *nvml = gpu->told.nvml;
+    (void)request;
     if (!gpu->told.handle)
         return err_set(err, -ENOTSUP, "no NVML: %s",
                        nvml->library ? "it does not know this GPU" : nvml->missing);
@@ -482,7 +467,7 @@ int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, st
     unsigned long long reasons = 0;
     bool known =
         nvml->throttle_reasons && nvml->throttle_reasons(gpu->told.handle, &reasons) == NVML_OK;
-    *out_clocks =
+    *(struct device_clocks *)answer =
         (struct device_clocks){.sm_mhz = sm.result == NVML_OK ? (double)sm.number : -1,
                                .memory_mhz = memory.result == NVML_OK ? (double)memory.number : -1,
                                .throttle_reasons = reasons,

@@ -179,39 +179,8 @@ int cuda_tell_board(const struct nvml_gpu *told, const struct driver *driver, st
 int cuda_tell_config(const struct nvml_gpu *told, struct facts *config);
 
 /* The operations, one file each. */
-int cuda_identify(struct device *device, struct facts *hardware, struct facts *board,
-                  struct facts *config, struct err *err);
-int cuda_run_batch(struct device *device, const struct device_batch *batch,
-                   struct device_answer *answers, struct err *err);
-int cuda_run_stream(struct device *device, const struct device_stream *stream,
-                    struct device_stream_answer *out_answer, struct err *err);
-int cuda_test_memory(struct device *device, const struct device_memory_test *test,
-                     struct device_memory_map *out_map, struct err *err);
-int cuda_map_sms(struct device *device, const struct device_sm_map *asked,
-                 struct device_sm_map_answer *out_answer, struct err *err);
-int cuda_check_unit(struct device *device, const struct device_check *asked,
-                    struct device_check_answer *out_answer, struct err *err);
-int cuda_run_load(struct device *device, const struct device_load *load,
-                  struct device_load_answer *out_answer, struct err *err);
-int cuda_run_code(struct device *device, const struct device_code *code,
-                  struct device_code_answer *out_answer, struct err *err);
-int cuda_load_shared(struct device *device, const struct device_shared_load *load,
-                     struct device_shared_load_answer *out_answer, struct err *err);
-int cuda_run_straight(struct device *device, const struct device_straight *straight,
-                      struct device_straight_answer *out_answer, struct err *err);
-int cuda_run_cluster(struct device *device, const struct device_cluster *cluster,
-                     struct device_cluster_answer *out_answer, struct err *err);
-int cuda_copy_bulk(struct device *device, const struct device_bulk *bulk,
-                   struct device_bulk_answer *out_answer, struct err *err);
-int cuda_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
-int cuda_test_peer(struct device *device, const struct device_peer_test *test,
-                   struct device_peer_answer *out_answer, struct err *err);
-int cuda_share_host(struct device *device, const struct device_host_share *asked,
-                    struct device_host_share_answer *out_answer, struct err *err);
-int cuda_read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err);
-int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
-                     struct err *err);
-void cuda_begin_link(struct device *device, struct device_link *out_link);
+#define CUDA_DECLARED(name, function) device_function cuda_##function;
+DEVICE_CALLS(CUDA_DECLARED)
 void cuda_end_link(struct device *device);
 
 /* A job in a wave: placed, with its SMs chosen. */

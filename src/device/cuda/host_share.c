@@ -117,9 +117,10 @@ static int meet(struct share *share, struct device_host_share_answer *out_answer
     return 0;
 }
 
-int cuda_share_host(struct device *device, const struct device_host_share *asked,
-                    struct device_host_share_answer *out_answer, struct err *err)
+int cuda_share_host(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_host_share *asked = request;
+    struct device_host_share_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     struct share share = {.gpu = gpu,
                           .asked = asked,

@@ -120,10 +120,13 @@ static int tell_l2_fetch_limit(const struct cuda_gpu *gpu, struct facts *config)
     return facts_set_int(config, key, bytes);
 }
 
-int cuda_identify(struct device *device, struct facts *hardware, struct facts *board,
-                  struct facts *config, struct err *err)
+int cuda_identify(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct cuda_gpu *gpu = cuda_of(device);
+    struct device_identity *identity = answer;
+    struct facts *hardware = &identity->hardware, *board = &identity->board,
+                 *config = &identity->config;
+    (void)request;
     int rc = tell_capability(gpu, hardware, err);
     if (rc)
         return rc;
@@ -136,19 +139,20 @@ int cuda_identify(struct device *device, struct facts *hardware, struct facts *b
     return 0;
 }
 
-int cuda_read_health(struct device *device, struct facts *config, struct facts *health,
-                     struct err *err)
+int cuda_read_health(struct device *device, const void *request, void *answer, struct err *err)
 {
     static const struct nvml_question generation = {NVML_SHAPE_NUMBER,
                                                     "nvmlDeviceGetCurrPcieLinkGeneration"},
                                       width = {NVML_SHAPE_NUMBER, "nvmlDeviceGetCurrPcieLinkWidth"};
     struct cuda_gpu *gpu = cuda_of(device);
+    struct facts *config = &((struct device_health *)answer)->config,
+                 *health = &((struct device_health *)answer)->health;
     struct link_seen seen;
     struct device_link link;
     if (gpu->watch.counted) /* peers may measure their links to this GPU */
         cuda_take_turn(gpu->seen.turn, gpu->seen.infos[gpu->seen.own].uuid);
     watch_poll(&gpu->watch, &gpu->told);
-    cuda_begin_link(device, &link);
+    cuda_begin_link(device, request, &link, err);
     bool loaded = !gpu->lost && cuda_watch_link(gpu, &seen, NULL) == 0;
     cuda_end_link(device);
     nvml_tell(&gpu->told, "pcie_gen", &generation, config);

@@ -210,9 +210,10 @@ static void test_fini(struct test *test)
     free(test->events);
 }
 
-int cuda_test_memory(struct device *device, const struct device_memory_test *asked,
-                     struct device_memory_map *out_map, struct err *err)
+int cuda_test_memory(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_memory_test *asked = request;
+    struct device_memory_map *out_map = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     struct test test = {.gpu = gpu, .asked = asked, .map = out_map};
     int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);

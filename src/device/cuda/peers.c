@@ -24,9 +24,11 @@ struct attempt {
     struct err err;
 };
 
-int cuda_list_peers(struct device *device, struct facts *out_gpus, struct err *err)
+int cuda_list_peers(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct cuda_gpu *gpu = cuda_of(device);
+    struct facts *out_gpus = &((struct device_peers *)answer)->gpus;
+    (void)request;
     int rc = facts_set_text(out_gpus, "own", gpu->seen.infos[gpu->seen.own].uuid);
     for (size_t i = 0; i < gpu->seen.count && i < DEVICE_PEERS_MAX && !rc; i++) {
         char key[16];
@@ -155,9 +157,10 @@ static bool take_both(struct turn *a, struct turn *b, uint32_t wait_ms)
     }
 }
 
-int cuda_test_peer(struct device *device, const struct device_peer_test *test,
-                   struct device_peer_answer *out_answer, struct err *err)
+int cuda_test_peer(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_peer_test *test = request;
+    struct device_peer_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     if (test->peer >= gpu->seen.count || test->peer == gpu->seen.own)
         return err_set(err, -EINVAL, "no such peer");

@@ -49,9 +49,10 @@ static uint64_t cycles_of(const struct kernel_shared_result *result, uint32_t wa
     return device_shared_load_median(cycles, warps);
 }
 
-int cuda_load_shared(struct device *device, const struct device_shared_load *load,
-                     struct device_shared_load_answer *out_answer, struct err *err)
+int cuda_load_shared(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_shared_load *load = request;
+    struct device_shared_load_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     CUfunction function = NULL;
     struct kernel_shared_load asked = {.lanes = load->lanes,

@@ -231,9 +231,10 @@ static int map_memory(struct sm_map *map, struct err *err)
     return rc ? rc : chase_regions(map, err);
 }
 
-int cuda_map_sms(struct device *device, const struct device_sm_map *asked,
-                 struct device_sm_map_answer *out_answer, struct err *err)
+int cuda_map_sms(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_sm_map *asked = request;
+    struct device_sm_map_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     struct sm_map map = {.gpu = gpu, .asked = asked, .answer = out_answer};
     int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);

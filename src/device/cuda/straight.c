@@ -115,9 +115,10 @@ static int launch(struct cuda_gpu *gpu, struct err *err)
     return rc ? rc : cuda_wait(gpu, err);
 }
 
-int cuda_run_straight(struct device *device, const struct device_straight *straight,
-                      struct device_straight_answer *out_answer, struct err *err)
+int cuda_run_straight(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_straight *straight = request;
+    struct device_straight_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
     if (!rc)

@@ -411,9 +411,10 @@ int cuda_watch_link(struct cuda_gpu *gpu, struct link_seen *out_seen, struct err
     return 0;
 }
 
-int cuda_run_stream(struct device *device, const struct device_stream *stream,
-                    struct device_stream_answer *out_answer, struct err *err)
+int cuda_run_stream(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_stream *stream = request;
+    struct device_stream_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
     if (rc)

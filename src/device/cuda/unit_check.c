@@ -224,9 +224,10 @@ static int run_all(struct unit_check *check, struct err *err)
     return 0;
 }
 
-int cuda_check_unit(struct device *device, const struct device_check *asked,
-                    struct device_check_answer *out_answer, struct err *err)
+int cuda_check_unit(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_check *asked = request;
+    struct device_check_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     struct unit_check check = {.gpu = gpu, .asked = asked, .answer = out_answer};
     int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);

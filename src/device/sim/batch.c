@@ -208,9 +208,10 @@ static int run_interleaved(struct gpu *gpu, const struct device_batch *batch,
     return rc;
 }
 
-int gpu_run_batch(struct device *device, const struct device_batch *batch,
-                  struct device_answer *answers, struct err *err)
+int gpu_run_batch(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_batch *batch = request;
+    struct device_answer *answers = answer;
     struct gpu *gpu = (struct gpu *)device;
     struct wave *wave = mem_array(1, sizeof *wave);
     int rc = wave ? 0 : err_no_memory(err);

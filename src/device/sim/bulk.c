@@ -47,9 +47,10 @@ static double rate_of(const struct gpu *gpu, const struct device_bulk *asked, do
     return fmin(model->clusters.bulk, share) / (1 + model->health[HEALTH_PROCESSES]);
 }
 
-int gpu_copy_bulk(struct device *device, const struct device_bulk *asked,
-                  struct device_bulk_answer *out_answer, struct err *err)
+int gpu_copy_bulk(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_bulk *asked = request;
+    struct device_bulk_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     const struct sim_noise *noise = &gpu->model.noise;
     double come[DEVICE_BULK_FLIGHTS_MAX] = {0}, unit_free = 0, end = 0, latency = 0;

@@ -218,9 +218,10 @@ static int run(struct gpu *gpu, const struct device_cluster *asked, const struct
     return 0;
 }
 
-int gpu_run_cluster(struct device *device, const struct device_cluster *asked,
-                    struct device_cluster_answer *out_answer, struct err *err)
+int gpu_run_cluster(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_cluster *asked = request;
+    struct device_cluster_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     gpu_update(gpu);
     if (!gpu->model.clusters.size_max)

@@ -74,9 +74,10 @@ static double execute(const struct device_code *code, const struct sim_instructi
     return end;
 }
 
-int gpu_run_code(struct device *device, const struct device_code *code,
-                 struct device_code_answer *out_answer, struct err *err)
+int gpu_run_code(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_code *code = request;
+    struct device_code_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     const struct sim_instruction *cost = &gpu->model.instructions[code->instruction];
     const struct instruction *instruction = &instruction_table[code->instruction];

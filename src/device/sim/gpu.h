@@ -64,37 +64,11 @@ void gpu_update(struct gpu *gpu);
 uint32_t gpu_group_count(const struct sim_model *model, int scope);
 uint32_t gpu_group_of(const struct sim_model *model, int scope, uint32_t sm);
 
-/* The backend's functions (struct device_ops). */
-int gpu_run_batch(struct device *device, const struct device_batch *batch,
-                  struct device_answer *answers, struct err *err);
-int gpu_check_unit(struct device *device, const struct device_check *check,
-                   struct device_check_answer *out_answer, struct err *err);
-int gpu_test_memory(struct device *device, const struct device_memory_test *test,
-                    struct device_memory_map *out_map, struct err *err);
-int gpu_map_sms(struct device *device, const struct device_sm_map *map,
-                struct device_sm_map_answer *out_answer, struct err *err);
-int gpu_run_load(struct device *device, const struct device_load *load,
-                 struct device_load_answer *out_answer, struct err *err);
-int gpu_run_code(struct device *device, const struct device_code *code,
-                 struct device_code_answer *out_answer, struct err *err);
-int gpu_load_shared(struct device *device, const struct device_shared_load *load,
-                    struct device_shared_load_answer *out_answer, struct err *err);
-int gpu_run_straight(struct device *device, const struct device_straight *straight,
-                     struct device_straight_answer *out_answer, struct err *err);
-int gpu_run_cluster(struct device *device, const struct device_cluster *cluster,
-                    struct device_cluster_answer *out_answer, struct err *err);
-int gpu_copy_bulk(struct device *device, const struct device_bulk *bulk,
-                  struct device_bulk_answer *out_answer, struct err *err);
-int gpu_list_peers(struct device *device, struct facts *out_gpus, struct err *err);
-int gpu_test_peer(struct device *device, const struct device_peer_test *test,
-                  struct device_peer_answer *out_answer, struct err *err);
-int gpu_share_host(struct device *device, const struct device_host_share *asked,
-                   struct device_host_share_answer *out_answer, struct err *err);
-int gpu_run_stream(struct device *device, const struct device_stream *stream,
-                   struct device_stream_answer *out_answer, struct err *err);
-int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,
-                 struct facts *config, struct err *err);
-int gpu_read_health(struct device *device, struct facts *config, struct facts *health,
-                    struct err *err);
+/* What gpu_read_health answers (health.c). */
+int gpu_tell_health(const struct gpu *gpu, struct device_health *answer, struct err *err);
+
+/* The backend's functions: gpu_run_batch, ... */
+#define GPU_DECLARED(name, function) device_function gpu_##function;
+DEVICE_CALLS(GPU_DECLARED)
 
 #endif

@@ -176,13 +176,13 @@ static int tell_health(const struct sim_model *model, struct facts *facts)
     return 0;
 }
 
-int gpu_read_health(struct device *device, struct facts *config, struct facts *health,
-                    struct err *err)
+int gpu_tell_health(const struct gpu *gpu, struct device_health *answer, struct err *err)
 {
-    const struct sim_model *model = &((const struct gpu *)device)->model;
+    const struct sim_model *model = &gpu->model;
+    struct facts *config = &answer->config;
     if (facts_set_int(config, "pcie_gen", model->config.pcie_gen) ||
         facts_set_int(config, "pcie_width", model->config.pcie_width) ||
-        facts_set_bool(config, "pcie_under_load", true) || tell_health(model, health))
+        facts_set_bool(config, "pcie_under_load", true) || tell_health(model, &answer->health))
         return err_no_memory(err);
     return 0;
 }

@@ -102,13 +102,15 @@ static int tell_config(const struct sim_model *model, struct facts *facts)
     return 0;
 }
 
-int gpu_identify(struct device *device, struct facts *hardware, struct facts *board,
-                 struct facts *config, struct err *err)
+int gpu_identify(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct gpu *gpu = (const struct gpu *)device;
-    if (tell_hardware(&gpu->model, hardware) || tell_board(gpu, board) ||
-        tell_config(&gpu->model, config) ||
-        facts_set_int(config, "memory_free_bytes", (int64_t)gpu->device.limits.global_bytes))
+    struct device_identity *identity = answer;
+    (void)request;
+    if (tell_hardware(&gpu->model, &identity->hardware) || tell_board(gpu, &identity->board) ||
+        tell_config(&gpu->model, &identity->config) ||
+        facts_set_int(&identity->config, "memory_free_bytes",
+                      (int64_t)gpu->device.limits.global_bytes))
         return err_no_memory(err);
     return 0;
 }

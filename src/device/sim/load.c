@@ -101,11 +101,11 @@ static void set_temperatures(const struct load *load, struct device_load_sample 
     sample->throttle_known = true;
 }
 
-static int add_sample(struct load *load, struct device_load_answer *answer, struct err *err)
+static void add_sample(struct load *load, struct device_load_answer *answer)
 {
     struct device_load_sample sample = load->now;
     set_temperatures(load, &sample);
-    return device_load_answer_add(answer, &sample) ? err_no_memory(err) : 0;
+    device_load_answer_add(answer, &sample);
 }
 
 static bool is_over(const struct load *load, const struct device_load *asked,
@@ -120,9 +120,10 @@ static bool is_over(const struct load *load, const struct device_load *asked,
     return throttle_by_hardware(load->now.throttle_reasons);
 }
 
-int gpu_run_load(struct device *device, const struct device_load *asked,
-                 struct device_load_answer *out_answer, struct err *err)
+int gpu_run_load(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_load *asked = request;
+    struct device_load_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     struct load load = {.gpu = gpu, .clock_share = clock_share(gpu)};
     double sampled_ns = 0;
@@ -134,13 +135,14 @@ int gpu_run_load(struct device *device, const struct device_load *asked,
     load.now.power_w = gpu->model.config.power_draw_w / 4;
     load.now.throttle_reasons = gpu->model.throttle_bits;
     out_answer->unit = DEVICE_LOAD_MMA;
-    int rc = add_sample(&load, out_answer, err);
-    while (!rc && !is_over(&load, asked, &out_answer->end)) {
+    add_sample(&load, out_answer);
+    while (!is_over(&load, asked, &out_answer->end)) {
         step(&load);
         if (load.ns - sampled_ns < asked->sample_ms * 1e6)
             continue;
         sampled_ns = load.ns;
-        rc = add_sample(&load, out_answer, err);
+        add_sample(&load, out_answer);
     }
-    return rc ? rc : add_sample(&load, out_answer, err);
+    add_sample(&load, out_answer);
+    return 0;
 }

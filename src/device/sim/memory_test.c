@@ -113,9 +113,10 @@ static void count_errors(struct gpu *gpu, const struct device_memory_test *test,
     health[HEALTH_ECC_CORRECTED_DRAM] += weak;
 }
 
-int gpu_test_memory(struct device *device, const struct device_memory_test *test,
-                    struct device_memory_map *out_map, struct err *err)
+int gpu_test_memory(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_memory_test *test = request;
+    struct device_memory_map *out_map = answer;
     struct gpu *gpu = (struct gpu *)device;
     uint64_t free_bytes = device->limits.global_bytes;
     uint64_t bytes = (free_bytes - free_bytes / 64) / DEVICE_REGION_MIN * DEVICE_REGION_MIN;

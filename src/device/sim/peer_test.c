@@ -9,9 +9,11 @@
 /* What SMs reach of the rate of a copy engine, and a link both ways at once of the rate one way. */
 static const double SM_SHARE = 0.97, BOTH_SHARE = 0.95;
 
-int gpu_list_peers(struct device *device, struct facts *out_gpus, struct err *err)
+int gpu_list_peers(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct gpu *gpu = (const struct gpu *)device;
+    struct facts *out_gpus = &((struct device_peers *)answer)->gpus;
+    (void)request;
     if (facts_set_text(out_gpus, "own", gpu->uuid))
         return err_no_memory(err);
     if (gpu->links.count > 1 && !gpu->links.wiring.present)
@@ -48,28 +50,28 @@ static void use_sms(const struct gpu *gpu, const struct device_peer_test *test,
     answer->chase_ns = (uint64_t)((double)answer->cycles * 1e3 / mhz + 0.5);
 }
 
-int gpu_test_peer(struct device *device, const struct device_peer_test *test,
-                  struct device_peer_answer *out_answer, struct err *err)
+int gpu_test_peer(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_peer_test *test = request;
     struct gpu *gpu = (struct gpu *)device;
     const struct sim_links *links = &gpu->links;
     if (test->peer >= links->count || test->peer == links->own || links->own >= links->count)
         return err_set(err, -EINVAL, "no such peer");
     const struct sim_way in = sim_links_way(links, test->peer, links->own);
     const struct sim_way out = sim_links_way(links, links->own, test->peer);
-    struct device_peer_answer answer = {.mapped = in.mapped && out.mapped};
+    struct device_peer_answer got = {.mapped = in.mapped && out.mapped};
     double bytes = (double)test->bytes;
     struct rng rng;
     gpu_update(gpu);
     rng_init(&rng, rng_derive(gpu->noise_seed, "peer", gpu->stream_number++), "noise");
     if (in.dead || out.dead)
         return err_set(err, -EIO, "copy between GPUs: the link does not answer");
-    answer.copy_read_ns = time_of(gpu, bytes, in.gb_per_s, &rng);
-    answer.copy_write_ns = time_of(gpu, bytes, out.gb_per_s, &rng);
-    answer.copy_both_ns = time_of(gpu, bytes, BOTH_SHARE * fmin(in.gb_per_s, out.gb_per_s), &rng);
-    if (answer.mapped)
-        use_sms(gpu, test, &in, &out, &rng, &answer);
-    gpu->busy_ns += (double)(answer.copy_read_ns + answer.copy_write_ns + answer.copy_both_ns);
-    *out_answer = answer;
+    got.copy_read_ns = time_of(gpu, bytes, in.gb_per_s, &rng);
+    got.copy_write_ns = time_of(gpu, bytes, out.gb_per_s, &rng);
+    got.copy_both_ns = time_of(gpu, bytes, BOTH_SHARE * fmin(in.gb_per_s, out.gb_per_s), &rng);
+    if (got.mapped)
+        use_sms(gpu, test, &in, &out, &rng, &got);
+    gpu->busy_ns += (double)(got.copy_read_ns + got.copy_write_ns + got.copy_both_ns);
+    *(struct device_peer_answer *)answer = got;
     return 0;
 }

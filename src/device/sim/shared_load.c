@@ -64,9 +64,10 @@ static uint64_t execute(const struct sim_model *model, const struct device_share
     return device_shared_load_median(cycles, load->warps);
 }
 
-int gpu_load_shared(struct device *device, const struct device_shared_load *load,
-                    struct device_shared_load_answer *out_answer, struct err *err)
+int gpu_load_shared(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_shared_load *load = request;
+    struct device_shared_load_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     struct rng rng;
     gpu_update(gpu);

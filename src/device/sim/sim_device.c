@@ -11,12 +11,12 @@
 /* Loads that a figure such as a resident share may take: a few hundredths of a second. */
 enum { LOADS_MAX = 1000000 };
 
-static int read_clocks(struct device *device, struct device_clocks *out_clocks, struct err *err)
+int gpu_read_clocks(struct device *device, const void *request, void *answer, struct err *err)
 {
-    (void)err;
     struct gpu *gpu = (struct gpu *)device;
+    (void)request, (void)err;
     gpu_update(gpu);
-    *out_clocks = (struct device_clocks){
+    *(struct device_clocks *)answer = (struct device_clocks){
         .sm_mhz = gpu_clock_mhz(gpu, gpu->busy_ns),
         .memory_mhz = gpu->model.clock.memory_mhz,
         .throttle_reasons = gpu->model.throttle_bits,
@@ -25,18 +25,20 @@ static int read_clocks(struct device *device, struct device_clocks *out_clocks, 
     return 0;
 }
 
-static int read_health(struct device *device, struct facts *config, struct facts *health,
-                       struct err *err)
+int gpu_read_health(struct device *device, const void *request, void *answer, struct err *err)
 {
+    (void)request;
     gpu_update((struct gpu *)device);
-    return gpu_read_health(device, config, health, err);
+    return gpu_tell_health((const struct gpu *)device, answer, err);
 }
 
-static void begin_link(struct device *device, struct device_link *out_link)
+int gpu_begin_link(struct device *device, const void *request, void *answer, struct err *err)
 {
     struct gpu *gpu = (struct gpu *)device;
+    (void)request, (void)err;
     if (gpu->link.name)
-        out_link->alone = turn_take(&gpu->link, TURN_LINK_MS);
+        ((struct device_link *)answer)->alone = turn_take(&gpu->link, TURN_LINK_MS);
+    return 0;
 }
 
 static void end_link(struct device *device)
@@ -74,26 +76,10 @@ static void destroy(struct device *device)
     free(gpu);
 }
 
+#define GPU_FUNCTION(name, function) [DEVICE_CALL_##name] = gpu_##function,
 static const struct device_ops ops = {
     .backend = "sim",
-    .identify = gpu_identify,
-    .run_batch = gpu_run_batch,
-    .run_stream = gpu_run_stream,
-    .test_memory = gpu_test_memory,
-    .check_unit = gpu_check_unit,
-    .map_sms = gpu_map_sms,
-    .run_load = gpu_run_load,
-    .run_code = gpu_run_code,
-    .load_shared = gpu_load_shared,
-    .run_straight = gpu_run_straight,
-    .run_cluster = gpu_run_cluster,
-    .copy_bulk = gpu_copy_bulk,
-    .list_peers = gpu_list_peers,
-    .test_peer = gpu_test_peer,
-    .share_host = gpu_share_host,
-    .read_clocks = read_clocks,
-    .read_health = read_health,
-    .begin_link = begin_link,
+    .calls = {DEVICE_CALLS(GPU_FUNCTION)},
     .end_link = end_link,
     .destroy = destroy,
 };

@@ -162,9 +162,10 @@ static int map_memory(struct gpu *gpu, const struct device_sm_map *map,
     return rc;
 }
 
-int gpu_map_sms(struct device *device, const struct device_sm_map *map,
-                struct device_sm_map_answer *out_answer, struct err *err)
+int gpu_map_sms(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_sm_map *map = request;
+    struct device_sm_map_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     gpu_update(gpu);
     return map->kind == DEVICE_SM_MAP_READ ? map_reads(gpu, map, out_answer, err)

@@ -146,9 +146,10 @@ static void take_cycles(struct gpu *gpu, const struct device_straight *straight,
     gpu->busy_ns += longest * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
 }
 
-int gpu_run_straight(struct device *device, const struct device_straight *straight,
-                     struct device_straight_answer *out_answer, struct err *err)
+int gpu_run_straight(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_straight *straight = request;
+    struct device_straight_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     struct walker walkers[DEVICE_STRAIGHT_JOBS] = {0}, *walker;
     struct rng rng;

@@ -144,9 +144,10 @@ static double disturbed(struct gpu *gpu, double rate)
     return rate / (1 + model->health[HEALTH_PROCESSES]);
 }
 
-int gpu_run_stream(struct device *device, const struct device_stream *stream,
-                   struct device_stream_answer *out_answer, struct err *err)
+int gpu_run_stream(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_stream *stream = request;
+    struct device_stream_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     const struct sim_model *model = &gpu->model;
     bool on_device = !device_stream_uses_host(stream->kind);
@@ -166,9 +167,10 @@ int gpu_run_stream(struct device *device, const struct device_stream *stream,
     return 0;
 }
 
-int gpu_share_host(struct device *device, const struct device_host_share *asked,
-                   struct device_host_share_answer *out_answer, struct err *err)
+int gpu_share_host(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_host_share *asked = request;
+    struct device_host_share_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     if (gpu->links.count < 2 || gpu->links.own >= gpu->links.count)
         return err_set(err, -ENOTSUP, "the process sees no other GPU of the node");

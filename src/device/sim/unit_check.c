@@ -51,9 +51,10 @@ static uint32_t draw_wrong(const struct sim_model *model, enum device_unit unit,
     return wrong;
 }
 
-int gpu_check_unit(struct device *device, const struct device_check *check,
-                   struct device_check_answer *out_answer, struct err *err)
+int gpu_check_unit(struct device *device, const void *request, void *answer, struct err *err)
 {
+    const struct device_check *check = request;
+    struct device_check_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     const struct sim_model *model = &gpu->model;
     gpu_update(gpu);

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "device/replay/record.h"
+#include "device/record/record.h"
 
 /* How long a worker may live after its complete answer. It only waits for the driver's shutdown,
  * and in sanitized builds for the search for leaks. The survey must end within ten seconds after
