@@ -196,6 +196,10 @@ static void a_send_that_fails_does_not_end_it(void **state)
             pass(rank, FAKE_START_TIMEOUT_S);
         assert_true(rank_end(rank).lost_rank_0);
         assert_int_equal(rank_end(rank).assigned, healed);
+        for (int i = 0; i < 3000 && !rank_may_leave(rank); i++) { /* until its worker has exited */
+            usleep(10000);
+            pass(rank, 0.25);
+        }
         assert_true(rank_may_leave(rank));
         rank_destroy(rank);
     }
