@@ -1,6 +1,5 @@
 /* Runs a probe, and gives it what it takes from its context: seeds, fresh memory, repetitions,
  * turns at the host link. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 

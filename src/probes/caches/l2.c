@@ -1,5 +1,4 @@
 /* The probes of L2 and what they report. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 

@@ -172,8 +172,7 @@ int l2_look(struct probe_context *context, const struct l2_study *l2, const stru
         return rc;
     for (size_t i = 0; i < look->count; i++)
         out_shares[i] = l2_shares_of(l2, answers, sample.jobs, i);
-    device_answers_fini(answers, sample.jobs);
-    free(answers);
+    chase_free(answers, sample.jobs);
     return 0;
 }
 

@@ -160,8 +160,7 @@ static int run_pairs(struct copies *copies, struct err *err)
         for (size_t k = 0; k < TOUCHES * n; k++)
             touches[k] = answers[i].samples[k / n].kept[k % n];
     }
-    device_answers_fini(answers, copies->pair_count);
-    free(answers);
+    chase_free(answers, copies->pair_count);
     return rc;
 }
 
@@ -330,8 +329,7 @@ static int repeat_pairs(struct copies *copies, size_t repeats, size_t *out_count
     if (rc)
         return rc;
     average_repeats(copies, answers, repeats, count, chosen);
-    device_answers_fini(answers, repeats * count);
-    free(answers);
+    chase_free(answers, repeats * count);
     for (size_t i = 0; i < copies->pair_count; i++) {
         if (kept < count && &copies->pairs[i] == chosen[kept]) {
             struct pair moved = copies->pairs[i];

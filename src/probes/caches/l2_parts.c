@@ -2,7 +2,6 @@
  * copies. */
 #include "probes/caches/l2_parts.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -143,8 +143,7 @@ static int l2_measure_index(struct probe_context *context, const struct l2_study
         if (rc)
             return rc;
         l2_index_judge(l2, answers, strides, count, &index);
-        device_answers_fini(answers, 2 * count);
-        free(answers);
+        chase_free(answers, 2 * count);
     }
     *out_index = index;
     return 0;
@@ -245,8 +244,7 @@ static int l2_policy_look_at(struct probe_context *context, const struct l2_stud
     const struct l2_shares shares = l2_shares_of(l2, answers, count, 0);
     policy->kept[pattern] = shares.resident;
     policy->timed_loads = shares.n;
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return 0;
 }
 
@@ -465,8 +463,7 @@ static int chase_units(struct probe_context *context, const struct l2_study *l2,
         for (size_t k = 0; k < answers[i].samples[0].kept_count && k < JOB_LOADS; k++)
             misses[i * JOB_LOADS + k] += answers[i].samples[0].kept[k] > 0;
     if (answers)
-        device_answers_fini(answers, count);
-    free(answers);
+        chase_free(answers, count);
     free(jobs);
     return rc;
 }

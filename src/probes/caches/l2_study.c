@@ -99,8 +99,7 @@ static int measure_hits(struct probe_context *context, struct l2_hits *hits, str
     if (rc)
         goto out;
     take_hits(hits, answers, averages, averages + hits->sms);
-    device_answers_fini(answers, hits->sms);
-    free(answers);
+    chase_free(answers, hits->sms);
 out:
     free(jobs);
     free(averages);
@@ -254,8 +253,7 @@ static int measure_cold(struct probe_context *context, struct l2_values *all,
             l2_values_add(all, cycles);
             l2_values_add(&groups[i % L2_GROUPS], cycles);
         }
-    device_answers_fini(answers, L2_SAMPLE_MAX);
-    free(answers);
+    chase_free(answers, L2_SAMPLE_MAX);
     l2_values_sort(all);
     return rc;
 }
@@ -411,8 +409,7 @@ static int chase_cold(struct probe_context *context, const struct l2_study *l2,
     for (size_t d = 0; d < DISTANCES_MAX; d++)
         if (found.counts[d] > found.counts[found.best])
             found.best = d;
-    device_answers_fini(answers, JOBS);
-    free(answers);
+    chase_free(answers, JOBS);
     *out_distances = found;
     return 0;
 }

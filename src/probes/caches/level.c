@@ -125,8 +125,7 @@ static int global_run_jobs(struct probe_context *context, const struct study *st
         pool_add(&pools->misses, &answers[i].samples[2]);
         pool_add(&pools->apart_past, &answers[i].samples[3]);
     }
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return 0;
 }
 
@@ -278,8 +277,7 @@ static int run_trial(struct probe_context *context, struct trial *trial, struct 
         trial->first[i] = samples[0].kept[i % trial->elements];
         trial->second[i] = samples[1].kept[i % trial->elements];
     }
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return 0;
 }
 
@@ -389,8 +387,7 @@ static int measure_ends(struct probe_context *context, struct constant_pools *po
         return rc;
     for (size_t i = 0; i < 2 * sms; i++)
         pool_add(i < sms ? &pools->l1_hits : &pools->past, &answers[i].samples[0]);
-    device_answers_fini(answers, 2 * sms);
-    free(answers);
+    chase_free(answers, 2 * sms);
     return 0;
 }
 

@@ -160,8 +160,7 @@ int miss_counts_run(struct probe_context *context, const struct study *study,
             miss_counts_add_sample(&items[i], first_of(&items[i], &parts, k),
                                    &answers[at++].samples[0]);
     }
-    device_answers_fini(answers, all);
-    free(answers);
+    chase_free(answers, all);
     return 0;
 }
 

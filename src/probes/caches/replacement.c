@@ -134,8 +134,7 @@ static int try_pattern(struct probe_context *context, const struct study *study,
     *out = (struct differences){0};
     for (size_t i = 0; i < count && !rc; i++)
         compare_sample(p, &answers[i].samples[0], out);
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return rc;
 }
 
@@ -278,8 +277,7 @@ static int scatter_look_at(struct probe_context *context, const struct study *st
         return rc;
     for (size_t i = 0; i < JOBS; i++)
         scatter_add_sample(study, &answers[i].samples[0], &sums);
-    device_answers_fini(answers, JOBS);
-    free(answers);
+    chase_free(answers, JOBS);
     *out_seen = reuse_sums_shares(&sums);
     return 0;
 }
@@ -427,8 +425,7 @@ static int served_before(struct probe_context *context, const struct study *stud
     if (rc)
         return rc;
     *out_share = 1 - chase_share_above(&answers[0].samples[0], before->threshold);
-    device_answers_fini(answers, 1);
-    free(answers);
+    chase_free(answers, 1);
     return 0;
 }
 

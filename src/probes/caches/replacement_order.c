@@ -250,8 +250,7 @@ static int follow(struct probe_context *context, const struct study *study,
                 eviction_order_add(order, line - 1, sample->kept[k] > 0);
         }
     }
-    device_answers_fini(answers, f->jobs);
-    free(answers);
+    chase_free(answers, f->jobs);
     return 0;
 }
 

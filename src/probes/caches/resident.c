@@ -127,8 +127,7 @@ int resident_measure_share(struct probe_context *context, const struct study *st
         for (size_t round = 0; round < ROUNDS; round++)
             seen += 1 - chase_share_above(&answers[i].samples[round], study->threshold);
     seen /= (double)(ROUNDS * layout->jobs);
-    device_answers_fini(answers, layout->jobs);
-    free(answers);
+    chase_free(answers, layout->jobs);
     out_share->hits = resident_correct(study, seen);
     out_share->n = (uint32_t)(layout->jobs * ROUNDS * layout->few);
     out_share->error = sqrt(seen * (1 - seen) / out_share->n);

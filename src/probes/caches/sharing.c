@@ -124,8 +124,7 @@ static int run_intrusions(struct probe_context *context, const struct intrusion 
             sum += chase_share_above(&answers[at++].samples[0], victim->threshold);
         out_evicted[i] = sum / (double)repeats_of(victim) - victim->stray_share;
     }
-    device_answers_fini(answers, all);
-    free(answers);
+    chase_free(answers, all);
     return 0;
 }
 

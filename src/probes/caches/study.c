@@ -62,8 +62,7 @@ static int interference_measure(struct probe_context *context, const struct stud
             worst = fmax(worst, chase_share_above(&answers[i].samples[0], study->threshold));
         out_shares[size] = worst;
     }
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return 0;
 }
 
@@ -124,8 +123,7 @@ int study_find_sharing(struct probe_context *context, const struct study *study,
         return rc;
     for (uint32_t i = 0; i + 1 < sms; i++)
         shared |= chase_share_above(&answers[i].samples[0], study->threshold) < SHARED;
-    device_answers_fini(answers, sms - 1);
-    free(answers);
+    chase_free(answers, sms - 1);
     *out_shared = shared;
     return 0;
 }
@@ -267,8 +265,7 @@ static int measure_fetch(struct probe_context *context, struct study *study, str
     for (size_t i = 0; i < FETCH_JOBS; i++)
         for (size_t k = 0; k < WORDS && k < answers[i].samples[0].kept_count; k++)
             misses[k] += answers[i].samples[0].kept[k] > study->threshold;
-    device_answers_fini(answers, FETCH_JOBS);
-    free(answers);
+    chase_free(answers, FETCH_JOBS);
     double best = -INFINITY;
     for (size_t d = 1; d <= UNIT_MAX; d++) {
         double contrast, likely = study_explain_misses(misses, WORDS, d, &contrast);

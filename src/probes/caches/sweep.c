@@ -33,8 +33,7 @@ int sweep_sizes(struct probe_context *context, const struct study *study, const 
     if (!rc) {
         for (size_t i = 0; i < count; i++)
             out_shares[i] = chase_share_above(&answers[i].samples[0], study->threshold);
-        device_answers_fini(answers, count);
-        free(answers);
+        chase_free(answers, count);
     }
     free(jobs);
     return rc;
@@ -142,8 +141,7 @@ static int curve_run_jobs(struct probe_context *context, const struct device_job
         curve->points[i].cycles = curve_mean_cycles(&answers[i].samples[0]) - overhead;
         curve->points[i].missed = chase_share_above(&answers[i].samples[0], threshold);
     }
-    device_answers_fini(answers, curve->count);
-    free(answers);
+    chase_free(answers, curve->count);
     return 0;
 }
 

@@ -228,8 +228,7 @@ static int look_at_points(struct probe_context *context, const struct study *stu
         return rc;
     for (size_t i = 0; i < TAG_SCATTER_COUNTS; i++)
         points[i] = point_of(study, (uint64_t)(SHARES[i] * (double)held), &answers[i * JOBS]);
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     *out_n = n;
     return 0;
 }
@@ -257,8 +256,7 @@ static int count_steady(struct probe_context *context, const struct study *study
             out->again += first->kept[k] > 0 && second->kept[k] > 0;
         }
     }
-    device_answers_fini(answers, STEADY_JOBS);
-    free(answers);
+    chase_free(answers, STEADY_JOBS);
     return 0;
 }
 
@@ -302,8 +300,7 @@ static int look_at_strides(struct probe_context *context, const struct study *st
         conflicts += missed_share(study, &answers[i]) > CONFLICT;
         apart += missed_share(study, &answers[i]) < APART;
     }
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     scatter->regular = conflicts == count;
     *out_clear = conflicts == count || apart == count;
     return 0;

@@ -1,6 +1,5 @@
 /* The probes of what only the driver knows, sizes of main and shared memory and the memory clock,
  * and of the SM clock that runs. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -80,8 +79,7 @@ static int run_largest_block(struct probe_context *context, uint64_t bytes, stru
     int rc = chase_run(context, &job, 1, 1, &answers, err);
     if (rc)
         return rc;
-    device_answers_fini(answers, 1);
-    free(answers);
+    chase_free(answers, 1);
     return 0;
 }
 
@@ -193,8 +191,7 @@ static int measure_mhz(struct probe_context *context, const struct device_job *j
         ns += (double)answers[i].samples[0].elapsed_ns;
     }
     *out_mhz = ns > 0 ? cycles / ns * 1e3 : 0;
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return 0;
 }
 

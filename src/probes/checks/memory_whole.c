@@ -4,10 +4,8 @@
  * A region is a range of the allocation. The GPU spreads neighbouring addresses over all channels
  * and banks of its memory, so a region is no part of the board: a slow one has weak rows, or pages
  * that were replaced. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"

@@ -2,7 +2,6 @@
  * while all GPUs of the node copy. */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -71,8 +70,7 @@ static int typical_latency(struct probe_context *context, const struct scattered
     }
     *out_cycles = cpd_median(middles, count);
     *out_per_ns = cpd_median(clocks, count);
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return 0;
 }
 

@@ -10,9 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/str.h"
-#include "cpd/cpd.h"
 #include "probes/method/repeats.h"
 
 enum { LOADS = 1024 };

@@ -1,5 +1,4 @@
 /* The probe that maps what each SM reads of L2: alone, with its group, and beside all others. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -5,7 +5,6 @@
  * on their way are answered together, up to 40 cycles earlier. */
 #include "probes/maps/die_map.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -288,8 +287,7 @@ static int run_hits(struct die *die, struct err *err)
         for (size_t i = 0; i < PASSES * die->lines; i++)
             die_map_pass_of(die, sm, 0)[i] =
                 answers[sm].samples[i / die->lines].kept[i % die->lines] - overhead;
-    device_answers_fini(answers, die->sms);
-    free(answers);
+    chase_free(answers, die->sms);
     return 0;
 }
 

@@ -1,5 +1,4 @@
 /* The probe that maps how far each SM is from regions of main memory. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -287,8 +287,7 @@ static int ask(struct probe_context *context, struct pairs *pairs, size_t (*sms)
             odds += touch->kept[k] <= pairs->threshold ? pairs->together : pairs->apart;
         partition_add(&pairs->partition, sms[i][0], sms[i][1], odds);
     }
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return 0;
 }
 
@@ -405,8 +404,7 @@ static int run_controls(struct probe_context *context, const struct pairs *pairs
         return rc;
     double same = share_fast(pairs, answers, count),
            nobody = share_fast(pairs, answers + count, count);
-    device_answers_fini(answers, 2 * count);
-    free(answers);
+    chase_free(answers, 2 * count);
     if (same >= CONTROLS_CLEAR && nobody <= 1 - CONTROLS_CLEAR)
         return 0;
     return err_set(err, -ENODATA,

@@ -80,8 +80,7 @@ static int run_batch(struct probe_context *context, struct map *map, size_t repe
                 pool_add(&map->pools[i % map->sms], sample);
         }
     }
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return 0;
 }
 

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cpd/cpd.h"
 #include "probes/method/chase.h"
@@ -153,8 +152,7 @@ static int main_memory_look_at(struct probe_context *context, uint64_t footprint
         return rc;
     for (size_t i = 0; i < out_look->jobs; i++)
         main_memory_collect(out_look, i, &answers[i]);
-    device_answers_fini(answers, out_look->jobs);
-    free(answers);
+    chase_free(answers, out_look->jobs);
     return 0;
 }
 

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -434,8 +433,7 @@ static int measure_scatter(struct probe_context *context, const struct device_ar
                                 .hit_cycles = centre.cycles,
                                 .sigma_cycles = centre.sigma,
                                 .spike_share = centre.spike_share};
-    device_answers_fini(answers, JOBS);
-    free(answers);
+    chase_free(answers, JOBS);
     return 0;
 }
 

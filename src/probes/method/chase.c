@@ -59,18 +59,23 @@ int chase_run(struct probe_context *context, const struct device_job *jobs, size
     const struct device_batch batch = {.jobs = jobs, .job_count = count, .at_once = at_once};
     struct device_answer *answers = mem_array(count, sizeof *answers);
     int rc = device_run(context->device, &batch, answers, err);
-    if (rc)
-        goto failed;
+    if (rc) {
+        free(answers);
+        return rc;
+    }
     rc = check_kept(jobs, answers, count, err);
     if (rc) {
-        device_answers_fini(answers, count);
-        goto failed;
+        chase_free(answers, count);
+        return rc;
     }
     *out_answers = answers;
     return 0;
-failed:
+}
+
+void chase_free(struct device_answer *answers, size_t count)
+{
+    device_answers_fini(answers, count);
     free(answers);
-    return rc;
 }
 
 double chase_share_above(const struct device_sample *sample, double cycles)

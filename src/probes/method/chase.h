@@ -19,10 +19,11 @@ struct device_step *chase_add(struct device_job *job, enum device_step_kind kind
  * loads. */
 struct device_job chase_twice(const struct device_array *array, uint64_t loads_min);
 
-/* Runs jobs over all SMs (at_once 0) and returns their answers, freed by device_answers_fini and
- * free(). */
+/* Runs jobs over all SMs (at_once 0) and returns their answers, freed by chase_free. */
 int chase_run(struct probe_context *context, const struct device_job *jobs, size_t count,
               uint32_t at_once, struct device_answer **out_answers, struct err *err);
+
+void chase_free(struct device_answer *answers, size_t count);
 
 /* Share of loads above `cycles`, over the whole timed pass. */
 double chase_share_above(const struct device_sample *sample, double cycles);

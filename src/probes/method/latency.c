@@ -8,7 +8,6 @@
  * loads is the better figure, and the chases only confirm it. */
 #include "probes/method/latency.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,8 +125,7 @@ static int time_batch(struct probe_context *context, const struct device_array *
         times->long_cycles[i] = (double)pair[1].total_cycles;
         times->long_ns[i] = (double)pair[1].elapsed_ns;
     }
-    device_answers_fini(answers, plan->jobs);
-    free(answers);
+    chase_free(answers, plan->jobs);
     return 0;
 }
 
@@ -198,8 +196,7 @@ static int single_batch(struct probe_context *context, const struct device_array
         return rc;
     for (size_t i = 0; i < count; i++)
         pool_add(pool, &answers[i].samples[0]);
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return 0;
 }
 

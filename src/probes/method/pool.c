@@ -2,7 +2,6 @@
  * kinds of loads. */
 #include "probes/method/pool.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "cpd/cpd.h"

@@ -96,8 +96,7 @@ static int time_path(struct probe_context *context, enum device_path path, size_
     if (rc)
         return rc;
     timer_settle(answers, count, lengths, out_timing);
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return rc;
 }
 

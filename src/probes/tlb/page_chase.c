@@ -37,8 +37,7 @@ static int try_reach(struct probe_context *context, uint64_t bytes, struct err *
     int rc = chase_run(context, &job, 1, 1, &answers, err);
     if (rc)
         return rc;
-    device_answers_fini(answers, 1);
-    free(answers);
+    chase_free(answers, 1);
     return 0;
 }
 
@@ -157,7 +156,6 @@ int page_chase_measure(struct probe_context *context, uint64_t stride, uint64_t 
     if (rc)
         return rc;
     take_middle(answers, count, pages, out_cycles);
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     return 0;
 }

@@ -1,9 +1,7 @@
 /* The latency spectrum: a load that data cache and TLBs serve, or not (Mei and Chu, section 5.2).
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cpd/cpd.h"
 #include "probes/method/chase.h"
@@ -198,8 +196,7 @@ static int spectrum_measure_once(struct probe_context *context, struct spectrum 
         return rc;
     for (uint32_t i = 0; i < count; i++)
         sum += chase_mean(&answers[i].samples[0]);
-    device_answers_fini(answers, count);
-    free(answers);
+    chase_free(answers, count);
     *out_cycles = sum / count - timer_overhead(context, DEVICE_GLOBAL_CG);
     return 0;
 }

@@ -1,11 +1,8 @@
 /* The probe of TLBs: levels, entries, sets, the size of a page, reach, what a miss costs, and which
  * SMs share them. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
 #include "cpd/cpd.h"
 #include "probes/method/chase.h"
 #include "probes/method/repeats.h"
@@ -68,8 +65,7 @@ static int penalty_once(struct probe_context *context, uint64_t stride, uint64_t
         longer[i] = chase_mean(&s[0]) - (chase_mean(&s[1]) + chase_mean(&s[2])) / 2;
     }
     *out_cycles = cpd_median(longer, PENALTY_JOBS);
-    device_answers_fini(answers, PENALTY_JOBS);
-    free(answers);
+    chase_free(answers, PENALTY_JOBS);
     return 0;
 }
 
@@ -151,8 +147,7 @@ static int tlb_sharing_run_jobs(struct probe_context *context, const struct plan
         return rc;
     for (uint32_t i = 0; i < plan->lines; i++)
         sum += chase_mean(&answers[i].samples[0]) - chase_mean(&answers[i].samples[1]);
-    device_answers_fini(answers, plan->lines);
-    free(answers);
+    chase_free(answers, plan->lines);
     *out_longer = sum / plan->lines;
     return 0;
 }
