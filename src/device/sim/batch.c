@@ -89,33 +89,6 @@ static bool must_interleave(const struct sim_model *model, const struct device_b
     return users > 1;
 }
 
-static int make_room(struct gpu *gpu, size_t runs, struct err *err)
-{
-    struct run *grown = mem_grow(gpu->runs, &gpu->run_count, runs, sizeof *grown);
-    if (!grown)
-        return err_no_memory(err);
-    gpu->runs = grown;
-    struct sm_context *contexts =
-        mem_grow(gpu->contexts, &gpu->context_count, runs * DEVICE_AGENTS_MAX, sizeof *contexts);
-    if (!contexts)
-        return err_no_memory(err);
-    gpu->contexts = contexts;
-    return 0;
-}
-
-static void hang(void)
-{
-    for (;;)
-        pause();
-}
-
-/* Dies like a fault in a driver library: no handler of the program is called. */
-static void crash(void)
-{
-    signal(SIGSEGV, SIG_DFL);
-    raise(SIGSEGV);
-}
-
 static void wait_once(double *seconds)
 {
     struct timespec left = {.tv_sec = (time_t)*seconds,
@@ -130,9 +103,13 @@ static void suffer_faults(struct gpu *gpu)
     if (gpu->model.wait_s > 0)
         wait_once(&gpu->model.wait_s);
     if (gpu->model.hang_after >= 0 && gpu->job_number >= (uint64_t)gpu->model.hang_after)
-        hang();
-    if (gpu->model.crash_after >= 0 && gpu->job_number >= (uint64_t)gpu->model.crash_after)
-        crash();
+        for (;;)
+            pause();
+    if (gpu->model.crash_after >= 0 && gpu->job_number >= (uint64_t)gpu->model.crash_after) {
+        /* As a fault in a driver library does: no handler of the program is called. */
+        signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+    }
 }
 
 static void empty_l2(struct gpu *gpu)
@@ -214,17 +191,19 @@ int gpu_run_batch(struct device *device, const void *request, void *answer, stru
     struct device_answer *answers = answer;
     struct gpu *gpu = (struct gpu *)device;
     struct wave *wave = mem_array(1, sizeof *wave);
-    int rc = wave ? 0 : err_no_memory(err);
+    int rc = 0;
     for (size_t first = 0; !rc && first < batch->job_count; first += wave->count) {
         build_wave(wave, batch, first, gpu->model.sms);
         gpu->launch_number++;
         gpu_update(gpu);
         bool together = must_interleave(&gpu->model, batch, wave);
         double latest_ns = gpu->busy_ns;
-        rc = make_room(gpu, together ? wave->count : 1, err);
-        if (!rc)
-            rc = together ? run_interleaved(gpu, batch, wave, answers, &latest_ns, err)
-                          : run_serially(gpu, batch, wave, answers, &latest_ns, err);
+        size_t runs = together ? wave->count : 1;
+        gpu->runs = mem_grow(gpu->runs, &gpu->run_count, runs, sizeof *gpu->runs);
+        gpu->contexts = mem_grow(gpu->contexts, &gpu->context_count, runs * DEVICE_AGENTS_MAX,
+                                 sizeof *gpu->contexts);
+        rc = together ? run_interleaved(gpu, batch, wave, answers, &latest_ns, err)
+                      : run_serially(gpu, batch, wave, answers, &latest_ns, err);
         gpu->busy_ns = latest_ns;
     }
     if (rc)

@@ -196,15 +196,11 @@ static int run(struct gpu *gpu, const struct device_cluster *asked, const struct
     double longest = 0;
     size_t each = device_cluster_cycles(asked);
     answer->sms = mem_array(gpu->model.sms, sizeof *answer->sms);
-    if (!answer->sms)
-        return err_no_memory(err);
     answer->clusters = place_clusters(grouping, asked->size, answer->sms);
     if (!answer->clusters)
         return err_set(err, -ENOTSUP, "this GPU has no clusters of %u blocks", asked->size);
     answer->cycle_count = answer->clusters * each;
     answer->cycles = mem_array(answer->cycle_count + 1, sizeof *answer->cycles);
-    if (!answer->cycles)
-        return err_no_memory(err);
     rng_init(&rng, rng_derive(gpu->noise_seed, "cluster", gpu->stream_number++), "noise");
     for (uint32_t i = 0; i < answer->clusters; i++) {
         struct working w = {.model = &gpu->model,
@@ -229,8 +225,6 @@ int gpu_run_cluster(struct device *device, const void *request, void *answer, st
     if (asked->size > gpu->model.clusters.size_max)
         return err_set(err, -ENOTSUP, "this GPU has no clusters of %u blocks", asked->size);
     struct grouping *grouping = mem_array(1, sizeof *grouping);
-    if (!grouping)
-        return err_no_memory(err);
     group_sms(&gpu->model, grouping);
     int rc = run(gpu, asked, grouping, out_answer, err);
     free(grouping);

@@ -62,22 +62,19 @@ struct gpu_timed {
     } faults[];
 };
 
-int gpu_time_faults(struct gpu *gpu, const struct sim_fault *faults, size_t count, struct err *err)
+void gpu_time_faults(struct gpu *gpu, const struct sim_fault *faults, size_t count)
 {
     size_t timed = 0;
     for (size_t i = 0; i < count; i++)
         timed += faults[i].when.timed;
     if (!timed)
-        return 0;
+        return;
     gpu->timed = mem_array(1, sizeof *gpu->timed + timed * sizeof gpu->timed->faults[0]);
-    if (!gpu->timed)
-        return err_no_memory(err);
     gpu->timed->usual = gpu->model;
     for (size_t i = 0; i < count; i++)
         if (faults[i].when.timed)
             gpu->timed->faults[gpu->timed->count++].fault = faults[i];
     gpu_update(gpu);
-    return 0;
 }
 
 static bool happens(const struct gpu *gpu, const struct sim_when *when, size_t i)

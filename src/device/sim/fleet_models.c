@@ -19,15 +19,6 @@ static char *model_path(const char *fleet_path, const char *model)
     return str_format("%.*s%s%s", length, fleet_path, strchr(model, '/') ? "" : "../sim/", model);
 }
 
-/* A fleet may name any file, even an endless pipe. */
-static int read_model(const char *path, struct sim_model **out_model, struct err *err)
-{
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return err_set(err, -EINVAL, "is no regular file");
-    return sim_model_read_file(path, out_model, err);
-}
-
 static const struct sim_model *find(const struct fleet_models *models, const char *path)
 {
     for (size_t i = 0; i < models->count; i++)
@@ -39,16 +30,13 @@ static const struct sim_model *find(const struct fleet_models *models, const cha
 static int load(struct fleet_models *models, const struct yaml_node *at, char *path,
                 const struct sim_model **out_model, struct err *err)
 {
-    struct loaded *grown =
-        mem_grow(models->items, &models->capacity, models->count + 1, sizeof *grown);
     struct sim_model *model;
     struct err reason = {0};
-    if (!grown)
-        return err_no_memory(err);
-    models->items = grown;
-    int rc = read_model(path, &model, &reason);
-    if (rc == -ENOMEM)
-        return err_no_memory(err);
+    struct stat info;
+    /* A fleet may name any file, even an endless pipe. */
+    int rc = stat(path, &info) == 0 && !S_ISREG(info.st_mode)
+                 ? err_set(&reason, -EINVAL, "is no regular file")
+                 : sim_model_read_file(path, &model, &reason);
     /* An error inside the model is reported at its place there, any other error at the place that
      * names the model. */
     if (rc && reason.line && err)
@@ -57,6 +45,8 @@ static int load(struct fleet_models *models, const struct yaml_node *at, char *p
         rc = yaml_error(at, err, "model file %.200s: %s", path, reason.text);
     if (rc)
         return rc;
+    models->items =
+        mem_grow(models->items, &models->capacity, models->count + 1, sizeof *models->items);
     models->items[models->count++] = (struct loaded){.path = path, .model = model};
     *out_model = model;
     return 0;
@@ -70,10 +60,7 @@ static int read_path(const struct fleet_models *models, const struct yaml_node *
     int rc = yaml_as_text(at, &name, err);
     if (rc)
         return rc;
-    char *path = model_path(models->fleet_path, name);
-    if (!path)
-        return err_no_memory(err);
-    *out_path = path;
+    *out_path = model_path(models->fleet_path, name);
     return 0;
 }
 

@@ -56,7 +56,7 @@ struct gpu {
 double gpu_clock_mhz(const struct gpu *gpu, double busy_ns);
 
 /* Keeps the faults that are not always present (fault_when.c); the others are applied already. */
-int gpu_time_faults(struct gpu *gpu, const struct sim_fault *faults, size_t count, struct err *err);
+void gpu_time_faults(struct gpu *gpu, const struct sim_fault *faults, size_t count);
 
 /* Before each launch, copy and question to the driver: which of these faults are present now. */
 void gpu_update(struct gpu *gpu);
@@ -65,7 +65,7 @@ uint32_t gpu_group_count(const struct sim_model *model, int scope);
 uint32_t gpu_group_of(const struct sim_model *model, int scope, uint32_t sm);
 
 /* What gpu_read_health answers (health.c). */
-int gpu_tell_health(const struct gpu *gpu, struct device_health *answer, struct err *err);
+void gpu_report_health(const struct gpu *gpu, struct device_health *answer);
 
 /* The backend's functions: gpu_run_batch, ... */
 #define GPU_DECLARED(name, function) device_function gpu_##function;

@@ -123,66 +123,37 @@ int sim_health_read(const struct yaml_node *node, struct sim_health_value health
     return 0;
 }
 
-static int tell_throttle(const struct sim_model *model, struct facts *facts)
+static void set_health(const struct sim_model *model, struct facts *facts)
 {
-    struct strbuf text = {0};
-    throttle_put_text(model->throttle_bits, &text);
-    int rc = text.failed ? -ENOMEM : facts_set_text(facts, health_key(HEALTH_THROTTLE), text.data);
-    strbuf_fini(&text);
-    return rc;
-}
-
-static int tell_xids(const struct sim_model *model, struct facts *facts)
-{
-    struct strbuf text = {0};
-    xid_put_list(&text, model->xids, model->xid_count);
-    int rc = text.failed ? -ENOMEM : facts_set_text(facts, health_key(HEALTH_XID), text.data);
-    strbuf_fini(&text);
-    return rc;
-}
-
-static int tell_fabric(const struct sim_model *model, struct facts *facts)
-{
+    double draw = fmin(model->config.power_draw_w, model->config.power_limit_w);
+    struct strbuf throttle = {0}, xids = {0};
+    facts_set_int(facts, health_key(HEALTH_POWER_DRAW), llround(draw));
+    throttle_put_text(model->throttle_bits, &throttle);
+    facts_set_text(facts, health_key(HEALTH_THROTTLE), throttle.data);
+    xid_put_list(&xids, model->xids, model->xid_count);
+    facts_set_text(facts, health_key(HEALTH_XID), xids.data);
     bool has_links = model->health[HEALTH_NVLINKS_ACTIVE] > 0;
     int usual = has_links ? SIM_FABRIC_COMPLETED : SIM_FABRIC_NONE;
     int state = model->fabric_set ? model->fabric_state : usual;
-    return state == SIM_FABRIC_NONE
-               ? facts_set_unknown(facts, health_key(HEALTH_FABRIC_STATE), "not supported")
-               : facts_set_text(facts, health_key(HEALTH_FABRIC_STATE), sim_fabric_words[state]);
-}
-
-static int tell_health(const struct sim_model *model, struct facts *facts)
-{
-    double draw = fmin(model->config.power_draw_w, model->config.power_limit_w);
-    int rc = facts_set_int(facts, health_key(HEALTH_POWER_DRAW), llround(draw));
-    if (rc)
-        return rc;
-    rc = tell_throttle(model, facts);
-    if (rc)
-        return rc;
-    rc = tell_xids(model, facts);
-    if (rc)
-        return rc;
-    rc = tell_fabric(model, facts);
-    if (rc)
-        return rc;
+    if (state == SIM_FABRIC_NONE)
+        facts_set_unknown(facts, health_key(HEALTH_FABRIC_STATE), "not supported");
+    else
+        facts_set_text(facts, health_key(HEALTH_FABRIC_STATE), sim_fabric_words[state]);
     for (size_t i = 0; i < HEALTH_NUMBERS; i++) {
-        rc = health_rows[i].is_flag
-                 ? facts_set_bool(facts, health_rows[i].key, model->health[i] > 0)
-                 : facts_set_int(facts, health_rows[i].key, llround(model->health[i]));
-        if (rc)
-            return rc;
+        if (health_rows[i].is_flag)
+            facts_set_bool(facts, health_rows[i].key, model->health[i] > 0);
+        else
+            facts_set_int(facts, health_rows[i].key, llround(model->health[i]));
     }
-    return 0;
+    strbuf_fini(&throttle);
+    strbuf_fini(&xids);
 }
 
-int gpu_tell_health(const struct gpu *gpu, struct device_health *answer, struct err *err)
+void gpu_report_health(const struct gpu *gpu, struct device_health *answer)
 {
-    const struct sim_model *model = &gpu->model;
-    struct facts *config = &answer->config;
-    if (facts_set_int(config, "pcie_gen", model->config.pcie_gen) ||
-        facts_set_int(config, "pcie_width", model->config.pcie_width) ||
-        facts_set_bool(config, "pcie_under_load", true) || tell_health(model, &answer->health))
-        return err_no_memory(err);
-    return 0;
+    const struct sim_config *config = &gpu->model.config;
+    facts_set_int(&answer->config, "pcie_gen", config->pcie_gen);
+    facts_set_int(&answer->config, "pcie_width", config->pcie_width);
+    facts_set_bool(&answer->config, "pcie_under_load", true);
+    set_health(&gpu->model, &answer->health);
 }

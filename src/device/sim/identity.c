@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "device/sim/gpu.h"
 
-static int tell_hardware(const struct sim_model *model, struct facts *facts)
+static void set_hardware(const struct sim_model *model, struct facts *facts)
 {
     const struct sim_hardware *h = &model->hardware;
     const struct sim_carveout *c = &model->carveout;
@@ -29,39 +29,25 @@ static int tell_hardware(const struct sim_model *model, struct facts *facts)
         {"pcie_gen_max", h->pcie_gen_max},
         {"pcie_width_max", h->pcie_width_max},
     };
-    int rc = facts_set_text(facts, "architecture", h->architecture);
-    if (rc)
-        return rc;
-    rc = facts_set_text(facts, "compute_capability", h->compute_capability);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        rc = facts_set_int(facts, numbers[i].key, (int64_t)numbers[i].value);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    facts_set_text(facts, "architecture", h->architecture);
+    facts_set_text(facts, "compute_capability", h->compute_capability);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        facts_set_int(facts, numbers[i].key, (int64_t)numbers[i].value);
 }
 
-static int tell_board(const struct gpu *gpu, struct facts *facts)
+static void set_board(const struct gpu *gpu, struct facts *facts)
 {
     char serial[32];
     snprintf(
         serial, sizeof serial, "%013llu",
         (unsigned long long)(rng_derive(gpu->unit.identity_seed, "serial", 0) % 10000000000000u));
-    int rc = facts_set_text(facts, "serial", serial);
-    if (rc)
-        return rc;
-    rc = facts_set_text(facts, "part", gpu->model.board.part);
-    if (rc)
-        return rc;
-    rc = facts_set_text(facts, "vbios", gpu->model.board.vbios);
-    if (rc)
-        return rc;
-    return facts_set_text(facts, "driver", gpu->model.board.driver);
+    facts_set_text(facts, "serial", serial);
+    facts_set_text(facts, "part", gpu->model.board.part);
+    facts_set_text(facts, "vbios", gpu->model.board.vbios);
+    facts_set_text(facts, "driver", gpu->model.board.driver);
 }
 
-static int tell_config(const struct sim_model *model, struct facts *facts)
+static void set_config(const struct sim_model *model, struct facts *facts)
 {
     const struct sim_config *c = &model->config;
     const struct {
@@ -86,31 +72,21 @@ static int tell_config(const struct sim_model *model, struct facts *facts)
         {"sm_clock_application_default_mhz", model->hardware.sm_clock_max_mhz},
         {"memory_clock_application_mhz", model->clock.memory_mhz},
     };
-    int rc = facts_set_text(facts, "compute_mode", c->compute_mode);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < COUNT_OF(flags); i++) {
-        rc = facts_set_bool(facts, flags[i].key, flags[i].value);
-        if (rc)
-            return rc;
-    }
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        rc = facts_set_int(facts, numbers[i].key, (int64_t)(numbers[i].value + 0.5));
-        if (rc)
-            return rc;
-    }
-    return 0;
+    facts_set_text(facts, "compute_mode", c->compute_mode);
+    for (size_t i = 0; i < COUNT_OF(flags); i++)
+        facts_set_bool(facts, flags[i].key, flags[i].value);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        facts_set_int(facts, numbers[i].key, (int64_t)(numbers[i].value + 0.5));
 }
 
 int gpu_identify(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct gpu *gpu = (const struct gpu *)device;
     struct device_identity *identity = answer;
-    (void)request;
-    if (tell_hardware(&gpu->model, &identity->hardware) || tell_board(gpu, &identity->board) ||
-        tell_config(&gpu->model, &identity->config) ||
-        facts_set_int(&identity->config, "memory_free_bytes",
-                      (int64_t)gpu->device.limits.global_bytes))
-        return err_no_memory(err);
+    (void)request, (void)err;
+    set_hardware(&gpu->model, &identity->hardware);
+    set_board(gpu, &identity->board);
+    set_config(&gpu->model, &identity->config);
+    facts_set_int(&identity->config, "memory_free_bytes", (int64_t)gpu->device.limits.global_bytes);
     return 0;
 }

@@ -230,29 +230,24 @@ static int begin_step(struct run *run, struct err *err)
         run->kept_next = 0;
         run->kept_count = step->keep < run->loads ? step->keep : (uint32_t)run->loads;
         run->kept = mem_array(run->kept_count, sizeof *run->kept);
-        if (!run->kept)
-            return err_no_memory(err);
     }
     run->started = true;
     return 0;
 }
 
-static int collect_bins(const struct run *run, struct device_sample *sample, struct err *err)
+static void collect_bins(const struct run *run, struct device_sample *sample)
 {
     uint32_t used = 0;
     for (uint32_t i = 0; i < DEVICE_BIN_COUNT; i++)
         used += run->counts[i] > 0;
     sample->bins = mem_array(used, sizeof *sample->bins);
-    if (!sample->bins)
-        return err_no_memory(err);
     for (uint32_t i = 0; i < DEVICE_BIN_COUNT; i++)
         if (run->counts[i])
             sample->bins[sample->bin_count++] =
                 (struct device_bin){.bin = (uint16_t)i, .count = run->counts[i]};
-    return 0;
 }
 
-static int end_step(struct run *run, struct err *err)
+static void end_step(struct run *run)
 {
     const struct device_step *step = &run->job->steps[run->step];
     const struct run_agent *agent = &run->agents[step->agent];
@@ -263,9 +258,7 @@ static int end_step(struct run *run, struct err *err)
     sample.total_cycles = (uint64_t)(run->cycles + 0.5);
     sample.elapsed_ns = (uint64_t)(run->step_ns * (1 + run->gpu->model.timer_error) + 0.5);
     if (step->kind == DEVICE_CHASE) {
-        int rc = collect_bins(run, &sample, err);
-        if (rc)
-            return rc;
+        collect_bins(run, &sample);
         sample.kept = run->kept;
         sample.kept_count = run->kept_count;
         run->kept = NULL;
@@ -274,7 +267,6 @@ static int end_step(struct run *run, struct err *err)
         run->answer->samples[run->answer->sample_count++] = sample;
     run->started = false;
     run->step++;
-    return 0;
 }
 
 static void advance(struct run *run, uint64_t loads)
@@ -304,11 +296,8 @@ int run_some(struct run *run, uint64_t loads, struct err *err)
         uint64_t before = run->done;
         advance(run, loads - used);
         used += run->done - before;
-        if (run->done == run->loads) {
-            int rc = end_step(run, err);
-            if (rc)
-                return rc;
-        }
+        if (run->done == run->loads)
+            end_step(run);
     }
     return run->step < run->job->step_count;
 }

@@ -127,8 +127,6 @@ int gpu_test_memory(struct device *device, const void *request, void *answer, st
         return err_set(err, -EBUSY, "another process uses the GPU and may need its memory");
     rng_init(&rng, rng_derive(gpu->noise_seed, "memory test", gpu->stream_number++), "noise");
     out_map->regions = mem_array(count, sizeof *out_map->regions);
-    if (!out_map->regions)
-        return err_no_memory(err);
     out_map->free_bytes = free_bytes;
     out_map->region_count = count;
     double begun_ns = gpu->busy_ns;

@@ -469,7 +469,7 @@ static int read_model(const struct yaml_node *root, struct sim_model *model, str
 static int model_of_document(struct yaml_doc *doc, struct sim_model **out_model, struct err *err)
 {
     struct sim_model *model = mem_array(1, sizeof *model);
-    int rc = model ? read_model(yaml_root(doc), model, err) : err_no_memory(err);
+    int rc = read_model(yaml_root(doc), model, err);
     yaml_destroy(doc);
     if (rc)
         free(model);

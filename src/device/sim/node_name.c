@@ -63,7 +63,7 @@ char *sim_node_name(struct arena *arena, const char *pattern, uint64_t number)
         else
             strbuf_printf(&name, "%0*llu", width, (unsigned long long)number);
     }
-    char *copy = name.failed ? NULL : arena_copy(arena, name.data, name.length);
+    char *copy = arena_copy(arena, name.data, name.length);
     strbuf_fini(&name);
     return copy;
 }

@@ -11,8 +11,7 @@
  * sign), and exactly one if count is above 1. */
 int sim_node_name_check(const char *pattern, uint32_t count, struct err *err);
 
-/* The name with the number inserted; NULL when out of memory. The pattern must have been
- * checked. */
+/* The name with the number inserted. The pattern must have been checked. */
 char *sim_node_name(struct arena *arena, const char *pattern, uint64_t number);
 
 #endif

@@ -35,7 +35,7 @@ static struct cache *prepare_cache(struct gpu *gpu, uint32_t index, const struct
     if (!*slot)
         *slot = cache_create(&spec->geometry);
     uint64_t epoch = spec->scope == SIM_SCOPE_SM ? place->epoch : place->launch;
-    if (*slot && (*slot)->epoch != epoch) {
+    if ((*slot)->epoch != epoch) {
         uint64_t size = spec->carveout ? place->l1_bytes : spec->geometry.size;
         cache_reset(*slot, size);
         (*slot)->epoch = epoch;
@@ -52,15 +52,14 @@ static struct cache *prepare_tlb(struct gpu *gpu, int level, const struct route_
                               : &gpu->tlbs[level][gpu_group_of(&gpu->model, tlb->scope, place->sm)];
     if (!*slot)
         *slot = cache_create(&tlb->geometry);
-    if (*slot && own && (*slot)->epoch != place->epoch) {
+    if (own && (*slot)->epoch != place->epoch) {
         cache_reset(*slot, tlb->geometry.size);
         (*slot)->epoch = place->epoch;
     }
     return *slot;
 }
 
-static int prepare_tlbs(struct gpu *gpu, const struct route_place *place, struct route *route,
-                        struct err *err)
+static void prepare_tlbs(struct gpu *gpu, const struct route_place *place, struct route *route)
 {
     for (int i = 0; i < SIM_TLBS; i++) {
         const struct sim_tlb *tlb = &gpu->model.tlbs[i];
@@ -68,11 +67,8 @@ static int prepare_tlbs(struct gpu *gpu, const struct route_place *place, struct
             break;
         route->tlbs[i] = prepare_tlb(gpu, i, place);
         route->tlb_cycles[i] = tlb->miss_cycles;
-        if (!route->tlbs[i])
-            return err_no_memory(err);
     }
     route->translate_first = gpu->model.translate_first;
-    return 0;
 }
 
 /* All parts have the same number of GPCs, or of SMs if there are too few GPCs. Within a part, every
@@ -139,8 +135,6 @@ int route_prepare(struct gpu *gpu, enum device_path which, const struct route_pl
         for (uint32_t i = 0; i < path->cache_count; i++) {
             route.caches[i] = prepare_cache(gpu, path->caches[i], place);
             route.cache_cycles[i] = path->cache_cycles[i] * factor;
-            if (!route.caches[i])
-                return err_no_memory(err);
         }
         prepare_l2(gpu, path, place, factor, &route);
         if (which == DEVICE_CONSTANT && model->constant_first_cycles > 0) {
@@ -148,9 +142,8 @@ int route_prepare(struct gpu *gpu, enum device_path which, const struct route_pl
             route.first_epoch = &place->context->constant_epoch;
             route.epoch = place->epoch;
         }
-        int rc = which == DEVICE_CONSTANT ? 0 : prepare_tlbs(gpu, place, &route, err);
-        if (rc)
-            return rc;
+        if (which != DEVICE_CONSTANT)
+            prepare_tlbs(gpu, place, &route);
     }
     *out_route = route;
     return 0;

@@ -50,7 +50,7 @@ struct route_place {
     uint64_t launch;   /* older contents of caches that SMs share are invalid */
 };
 
-/* -ENOTSUP for a path that the GPU does not have, -ENOMEM. */
+/* -ENOTSUP for a path that the GPU does not have. */
 int route_prepare(struct gpu *gpu, enum device_path path, const struct route_place *place,
                   struct route *out_route, struct err *err);
 

@@ -27,9 +27,10 @@ int gpu_read_clocks(struct device *device, const void *request, void *answer, st
 
 int gpu_read_health(struct device *device, const void *request, void *answer, struct err *err)
 {
-    (void)request;
+    (void)request, (void)err;
     gpu_update((struct gpu *)device);
-    return gpu_tell_health((const struct gpu *)device, answer, err);
+    gpu_report_health((const struct gpu *)device, answer);
+    return 0;
 }
 
 int gpu_begin_link(struct device *device, const void *request, void *answer, struct err *err)
@@ -115,31 +116,20 @@ static void set_limits(struct gpu *gpu)
     gpu->device.limits.carveout_reserve_bytes = carveout->reserve;
 }
 
-static int create_shared_caches(struct gpu *gpu, struct err *err)
+static void create_shared_caches(struct gpu *gpu)
 {
     const struct sim_model *model = &gpu->model;
     struct cache_geometry part = model->l2.geometry;
     part.size /= model->l2.part_count;
-    for (uint32_t i = 0; i < model->l2.part_count; i++) {
+    for (uint32_t i = 0; i < model->l2.part_count; i++)
         gpu->l2[i] = cache_create(&part);
-        if (!gpu->l2[i])
-            return err_no_memory(err);
-    }
-    for (uint32_t c = 0; c < model->cache_count; c++) {
-        if (model->caches[c].scope == SIM_SCOPE_SM)
-            continue;
-        gpu->wide[c] =
-            mem_array(gpu_group_count(model, model->caches[c].scope), sizeof *gpu->wide[c]);
-        if (!gpu->wide[c])
-            return err_no_memory(err);
-    }
-    for (int i = 0; i < SIM_TLBS; i++) {
+    for (uint32_t c = 0; c < model->cache_count; c++)
+        if (model->caches[c].scope != SIM_SCOPE_SM)
+            gpu->wide[c] =
+                mem_array(gpu_group_count(model, model->caches[c].scope), sizeof *gpu->wide[c]);
+    for (int i = 0; i < SIM_TLBS; i++)
         gpu->tlbs[i] =
             mem_array(gpu_group_count(model, model->tlbs[i].scope), sizeof *gpu->tlbs[i]);
-        if (!gpu->tlbs[i])
-            return err_no_memory(err);
-    }
-    return 0;
 }
 
 void sim_unit_uuid(const struct sim_unit *unit, char out_uuid[SIM_UUID_MAX])
@@ -165,8 +155,6 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
                   struct err *err)
 {
     struct gpu *gpu = mem_array(1, sizeof *gpu);
-    if (!gpu)
-        return err_no_memory(err);
     gpu->device.ops = &ops;
     gpu->model = *model;
     gpu->unit = *unit;
@@ -182,24 +170,18 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
     if (unit->layout)
         sim_layout_apply(unit->layout, seed, &gpu->model);
     sim_vary_apply(&unit->vary, seed, &gpu->model);
-    int rc = 0;
     for (size_t i = 0; i < count; i++) {
-        rc = faults[i].when.timed ? 0 : sim_model_apply(&gpu->model, &faults[i], err);
-        if (rc)
-            goto failed;
+        int rc = faults[i].when.timed ? 0 : sim_model_apply(&gpu->model, &faults[i], err);
+        if (rc) {
+            destroy(&gpu->device);
+            return rc;
+        }
     }
-    rc = gpu_time_faults(gpu, faults, count, err);
-    if (rc)
-        goto failed;
-    rc = create_shared_caches(gpu, err);
-    if (rc)
-        goto failed;
+    gpu_time_faults(gpu, faults, count);
+    create_shared_caches(gpu);
     set_limits(gpu);
     *out_device = &gpu->device;
     return 0;
-failed:
-    destroy(&gpu->device);
-    return rc;
 }
 
 int sim_open(const struct sim_model *model, const struct sim_fault *faults, size_t count,

@@ -188,8 +188,6 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
     const struct fleet_entry *entry = slot->entry;
     struct sim_fault *faults =
         mem_array(fleet->draws.fault_count + entry->fault_count, sizeof *faults);
-    if (!faults)
-        return err_no_memory(err);
     struct sim_links links;
     struct sim_unit unit = slot->unit;
     find_links(fleet, i, faults, &links);
@@ -265,8 +263,6 @@ static int read_faults(const struct yaml_node *node, struct fleet_entry *entry, 
         return yaml_error(node, err, "a node without GPUs has no faults, another at most %d",
                           FAULTS_MAX);
     entry->faults = mem_array(yaml_count(node), sizeof *entry->faults);
-    if (!entry->faults)
-        return err_no_memory(err);
     for (size_t i = 0; i < yaml_count(node); i++) {
         int rc = read_fault(yaml_at(node, i), entry, &entry->faults[i], err);
         if (rc)
@@ -286,8 +282,6 @@ static int read_models(struct fleet *fleet, const struct yaml_node *node, struct
         return yaml_error(node, err, "expected one model, or a list with one for each of %u GPUs",
                           entry->gpus);
     entry->models = mem_array(count, sizeof *entry->models);
-    if (!entry->models)
-        return err_no_memory(err);
     for (; entry->model_count < count; entry->model_count++) {
         const struct yaml_node *at = listed ? yaml_at(node, entry->model_count) : node;
         int rc = fleet_models_load(&fleet->models, at, &entry->models[entry->model_count], err);
@@ -333,8 +327,6 @@ static int read_entries(struct fleet *fleet, const struct yaml_node *nodes, stru
     if (!yaml_count(nodes))
         return yaml_error(nodes, err, "a fleet has at least one node");
     fleet->entries = mem_array(yaml_count(nodes), sizeof *fleet->entries);
-    if (!fleet->entries)
-        return err_no_memory(err);
     uint64_t node_total = 0, gpu_total = 0;
     for (size_t i = 0; i < yaml_count(nodes); i++) {
         struct fleet_entry *entry = &fleet->entries[fleet->entry_count++];
@@ -362,27 +354,19 @@ static struct sim_unit unit_of(const struct fleet *fleet, const struct sim_model
                              .node = rng_derive(fleet->place, node, 0)};
 }
 
-static int add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const char *node,
-                   uint32_t index, const struct sim_numbers *numbers, struct err *err)
+static void add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const char *node,
+                    uint32_t index, const struct sim_numbers *numbers)
 {
     const struct sim_model *model = model_of(entry, index);
     struct device_source *source = &fleet->source;
     size_t count = source->info_count;
-    struct device_info *infos =
+    struct device_info *infos = source->infos =
         mem_grow(source->infos, &fleet->info_capacity, count + 1, sizeof *infos);
-    if (!infos)
-        return err_no_memory(err);
-    source->infos = infos;
-    struct gpu_slot *slots =
+    struct gpu_slot *slots = fleet->slots =
         mem_grow(fleet->slots, &fleet->slot_capacity, count + 1, sizeof *slots);
     char *uuid = arena_alloc(&fleet->arena, SIM_UUID_MAX);
     char pci[32];
     int length = snprintf(pci, sizeof pci, "%04x:%02x:00.0", index / 16, index % 16 * 16 + 0xb);
-    char *address = arena_copy(&fleet->arena, pci, (size_t)length);
-    if (slots)
-        fleet->slots = slots;
-    if (!slots || !uuid || !address)
-        return err_no_memory(err);
     slots[count] = (struct gpu_slot){.entry = entry,
                                      .index = index,
                                      .numbers = *numbers,
@@ -390,47 +374,37 @@ static int add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const c
     sim_unit_uuid(&slots[count].unit, uuid);
     infos[count] = (struct device_info){.uuid = uuid,
                                         .node = node,
-                                        .pci = address,
+                                        .pci = arena_copy(&fleet->arena, pci, (size_t)length),
                                         .index = (int32_t)index,
                                         .name = sim_model_name(model),
                                         .model_key = sim_model_key(model),
                                         .gpus_given = entry->given};
     source->info_count++;
-    return 0;
 }
 
 /* Only rank 0 reports nodes without GPUs, so that each is reported once. */
-static int add_bare(struct fleet *fleet, const char *node, struct err *err)
+static void add_bare(struct fleet *fleet, const char *node)
 {
     struct device_source *source = &fleet->source;
     if (fleet->rank != 0)
-        return 0;
-    const char **grown =
-        mem_grow(source->bare_nodes, &fleet->bare_capacity, source->bare_count + 1, sizeof *grown);
-    if (!grown)
-        return err_no_memory(err);
-    source->bare_nodes = grown;
-    grown[source->bare_count++] = node;
-    return 0;
+        return;
+    source->bare_nodes = mem_grow(source->bare_nodes, &fleet->bare_capacity, source->bare_count + 1,
+                                  sizeof *source->bare_nodes);
+    source->bare_nodes[source->bare_count++] = node;
 }
 
 /* Likewise for nodes whose driver is dead. */
-static int add_dead(struct fleet *fleet, const struct fleet_entry *entry, const char *node,
-                    struct err *err)
+static void add_dead(struct fleet *fleet, const struct fleet_entry *entry, const char *node)
 {
     struct device_source *source = &fleet->source;
     if (fleet->rank != 0)
-        return 0;
-    struct device_dead_node *grown =
-        mem_grow(source->dead_nodes, &fleet->dead_capacity, source->dead_count + 1, sizeof *grown);
-    if (!grown)
-        return err_no_memory(err);
-    source->dead_nodes = grown;
-    grown[source->dead_count++] =
+        return;
+    source->dead_nodes = mem_grow(source->dead_nodes, &fleet->dead_capacity, source->dead_count + 1,
+                                  sizeof *source->dead_nodes);
+    source->dead_nodes[source->dead_count++] =
         (struct device_dead_node){.node = node,
                                   .reason = "the driver does not answer",
                                   .gpus_given = entry->given ? entry->given : entry->gpus};
-    return 0;
 }
 
 struct named {
@@ -454,24 +428,24 @@ static int check_unique(struct named *names, size_t count, struct err *err)
 }
 
 /* numbers: of the node's first GPU; moves on to those of the next node. */
-static int add_node(struct fleet *fleet, const struct fleet_entry *entry, const char *name,
-                    bool all_visible, struct sim_numbers *numbers, struct err *err)
+static void add_node(struct fleet *fleet, const struct fleet_entry *entry, const char *name,
+                     bool all_visible, struct sim_numbers *numbers)
 {
     uint64_t *gpu = &numbers->of[SIM_PER_GPU], *node = &numbers->of[SIM_PER_NODE];
     bool dead = entry->gpus && has_fault(fleet, entry, SIM_DEAD_DRIVER, UINT32_MAX, numbers);
     uint32_t given = entry->given ? entry->given : entry->gpus;
-    int rc = entry->gpus ? 0 : add_bare(fleet, name, err);
+    if (!entry->gpus)
+        add_bare(fleet, name);
     if (dead)
-        rc = add_dead(fleet, entry, name, err);
-    for (uint32_t i = 0; !rc && i < entry->gpus; i++, ++*gpu) {
+        add_dead(fleet, entry, name);
+    for (uint32_t i = 0; i < entry->gpus; i++, ++*gpu) {
         bool listed = !dead && i < given && !has_fault(fleet, entry, SIM_MISSING, i, numbers);
         if (listed && (all_visible || *gpu % fleet->ranks == fleet->rank))
-            rc = add_gpu(fleet, entry, name, i, numbers, err);
+            add_gpu(fleet, entry, name, i, numbers);
     }
     ++*node;
     if (fleet->draws.rack_nodes)
         numbers->of[SIM_PER_RACK] = *node / fleet->draws.rack_nodes;
-    return rc;
 }
 
 static int add_nodes(struct fleet *fleet, bool all_visible, struct err *err)
@@ -480,31 +454,18 @@ static int add_nodes(struct fleet *fleet, bool all_visible, struct err *err)
     for (size_t i = 0; i < fleet->entry_count; i++)
         total += fleet->entries[i].count;
     struct named *names = mem_array(total, sizeof *names);
-    int rc = names ? 0 : err_no_memory(err);
     struct sim_numbers numbers = {{0}};
-    for (size_t i = 0; !rc && i < fleet->entry_count; i++) {
+    for (size_t i = 0; i < fleet->entry_count; i++) {
         const struct fleet_entry *entry = &fleet->entries[i];
-        for (uint32_t k = 0; !rc && k < entry->count; k++) {
+        for (uint32_t k = 0; k < entry->count; k++) {
             char *name = sim_node_name(&fleet->arena, entry->name, (uint64_t)entry->first + k);
-            rc = name ? add_node(fleet, entry, name, all_visible, &numbers, err)
-                      : err_no_memory(err);
+            add_node(fleet, entry, name, all_visible, &numbers);
             names[count++] = (struct named){.name = name, .at = entry->at};
         }
     }
-    if (!rc)
-        rc = check_unique(names, count, err);
+    int rc = check_unique(names, count, err);
     free(names);
     return rc;
-}
-
-static int find_place(const char *fleet_path, uint64_t *out_place, struct err *err)
-{
-    char *whole = realpath(fleet_path, NULL);
-    if (!whole && errno == ENOMEM)
-        return err_no_memory(err);
-    *out_place = rng_derive(0, whole ? whole : fleet_path, 0);
-    free(whole);
-    return 0;
 }
 
 static int read_fleet(struct fleet *fleet, const char *path, const struct yaml_node *root,
@@ -535,8 +496,6 @@ int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint
         return err_set(err, -EINVAL, "rank %u of %u", rank, ranks);
     struct yaml_doc *doc = NULL;
     struct fleet *fleet = mem_array(1, sizeof *fleet);
-    if (!fleet)
-        return err_no_memory(err);
     int rc = yaml_read_file(fleet_path, &yaml_limits_config, &doc, err);
     if (rc)
         goto out;
@@ -544,9 +503,12 @@ int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint
     fleet->noise_seed = seed;
     fleet->rank = rank;
     fleet->ranks = ranks;
-    rc = find_place(fleet_path, &fleet->place, err);
-    if (!rc)
-        rc = read_fleet(fleet, fleet_path, yaml_root(doc), err);
+    char *whole_path = realpath(fleet_path, NULL);
+    if (!whole_path && errno == ENOMEM)
+        mem_exhausted(0);
+    fleet->place = rng_derive(0, whole_path ? whole_path : fleet_path, 0);
+    free(whole_path);
+    rc = read_fleet(fleet, fleet_path, yaml_root(doc), err);
     for (size_t i = 0; i < fleet->entry_count; i++) {
         fleet->entries[i].name = NULL; /* the document is destroyed below */
         fleet->entries[i].at = NULL;

@@ -97,8 +97,8 @@ static void read_turn(struct gpu *gpu, const struct device_sm_map *map, uint32_t
     gpu->busy_ns += any ? ns : 0;
 }
 
-static int map_reads(struct gpu *gpu, const struct device_sm_map *map,
-                     struct device_sm_map_answer *answer, struct err *err)
+static void map_reads(struct gpu *gpu, const struct device_sm_map *map,
+                      struct device_sm_map_answer *answer)
 {
     struct rng rng;
     uint32_t cpcs[SIM_SMS_MAX];
@@ -106,12 +106,9 @@ static int map_reads(struct gpu *gpu, const struct device_sm_map *map,
     find_cpcs(&gpu->model, cpcs);
     answer->value_count = 2 * (size_t)gpu->model.sms;
     answer->values = mem_array(answer->value_count, sizeof *answer->values);
-    if (!answer->values)
-        return err_no_memory(err);
     rng_init(&rng, rng_derive(gpu->noise_seed, "sm map", gpu->stream_number++), "noise");
     for (uint32_t turn = 0; turn < gpu->model.sms; turn++)
         read_turn(gpu, map, turn, mhz, cpcs, &rng, answer->values);
-    return 0;
 }
 
 /* Loads a line of each page first, so that the TLBs have them, then lines of its own. */
@@ -146,7 +143,7 @@ static int map_memory(struct gpu *gpu, const struct device_sm_map *map,
     answer->value_count = (size_t)sms * map->regions;
     answer->values = mem_array(answer->value_count, sizeof *answer->values);
     answer->region_bytes = bytes;
-    int rc = jobs && answers && answer->values ? 0 : err_no_memory(err);
+    int rc = 0;
     for (uint32_t r = 0; r < map->regions && !rc; r++) {
         for (uint32_t sm = 0; sm < sms; sm++)
             jobs[sm] = job_of(gpu, map, sm, r * bytes);
@@ -168,6 +165,8 @@ int gpu_map_sms(struct device *device, const void *request, void *answer, struct
     struct device_sm_map_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     gpu_update(gpu);
-    return map->kind == DEVICE_SM_MAP_READ ? map_reads(gpu, map, out_answer, err)
-                                           : map_memory(gpu, map, out_answer, err);
+    if (map->kind != DEVICE_SM_MAP_READ)
+        return map_memory(gpu, map, out_answer, err);
+    map_reads(gpu, map, out_answer);
+    return 0;
 }

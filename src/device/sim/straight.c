@@ -54,8 +54,8 @@ static struct walker walker_of(const struct sim_model *model, const struct devic
 }
 
 /* Jobs on SMs of one group share the cache of that group. */
-static int create_caches(const struct sim_model *model, const struct device_straight *straight,
-                         struct walker *walkers, struct err *err)
+static void create_caches(const struct sim_model *model, const struct device_straight *straight,
+                          struct walker *walkers)
 {
     for (uint32_t i = 0; i < straight->job_count; i++)
         for (uint32_t l = 0; l < model->instruction_cache_count; l++) {
@@ -63,10 +63,7 @@ static int create_caches(const struct sim_model *model, const struct device_stra
             uint32_t group = gpu_group_of(model, level->scope, straight->jobs[i].sm);
             bool same = i && group == gpu_group_of(model, level->scope, straight->jobs[0].sm);
             walkers[i].caches[l] = same ? walkers[0].caches[l] : cache_create(&level->geometry);
-            if (!walkers[i].caches[l])
-                return err_no_memory(err);
         }
-    return 0;
 }
 
 static void destroy_caches(const struct sim_model *model, struct walker *walkers)
@@ -161,14 +158,12 @@ int gpu_run_straight(struct device *device, const void *request, void *answer, s
         walkers[i] = walker_of(&gpu->model, &straight->jobs[i]);
         walkers[i].now = skew_cycles * rng_uniform(&rng);
     }
-    int rc = create_caches(&gpu->model, straight, walkers, err);
-    if (!rc) {
-        while ((walker = next_walker(walkers, straight->job_count)))
-            execute_line(&gpu->model, walker, &rng);
-        take_cycles(gpu, straight, walkers, out_answer);
-    }
+    create_caches(&gpu->model, straight, walkers);
+    while ((walker = next_walker(walkers, straight->job_count)))
+        execute_line(&gpu->model, walker, &rng);
+    take_cycles(gpu, straight, walkers, out_answer);
     destroy_caches(&gpu->model, walkers);
-    return rc;
+    return 0;
 }
 
 struct level_text {

@@ -69,8 +69,6 @@ int gpu_check_unit(struct device *device, const void *request, void *answer, str
     run.periods = (uint32_t)fmax(ns * mhz / 1e3 / period_cycles, 1);
     out_answer->place_count = (size_t)model->sms * DEVICE_SUB_CORES;
     out_answer->places = mem_array(out_answer->place_count, sizeof *out_answer->places);
-    if (!out_answer->places)
-        return err_no_memory(err);
     struct rng rng;
     rng_init(&rng, rng_derive(gpu->noise_seed, "unit check", gpu->stream_number++), "noise");
     for (size_t i = 0; i < out_answer->place_count; i++) {
