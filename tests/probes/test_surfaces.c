@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "device/sim/stream_blocks.h"
+#include "device/sim/stream.h"
 #include "inventory/surface_curves.h"
 #include "probed.h"
 

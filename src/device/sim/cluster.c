@@ -1,5 +1,6 @@
 /* Clusters on a simulated GPU: which SMs form them, and loads, reads and copies between the shared
- * memories of their blocks, one by one; and the `clusters` of a model. */
+ * memories of their blocks, one by one; bulk copies from L2 and memory; and the `clusters` of a
+ * model. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -61,8 +62,8 @@ static uint32_t place_clusters(const struct grouping *g, uint32_t size, uint16_t
     return clusters;
 }
 
-static double load_cycles(const struct sim_model *model, const struct grouping *g, uint32_t from,
-                          uint32_t to)
+static double cluster_load_cycles(const struct sim_model *model, const struct grouping *g,
+                                  uint32_t from, uint32_t to)
 {
     if (from == to)
         return model->clusters.own_cycles;
@@ -79,10 +80,10 @@ struct working {
     struct rng *rng;
 };
 
-static double chase(const struct working *w, uint32_t from, uint32_t to)
+static double cluster_chase(const struct working *w, uint32_t from, uint32_t to)
 {
     const struct sim_noise *noise = &w->model->noise;
-    double each = load_cycles(w->model, w->grouping, w->sms[from], w->sms[to]), sum = 0;
+    double each = cluster_load_cycles(w->model, w->grouping, w->sms[from], w->sms[to]), sum = 0;
     for (uint32_t i = 0; i < w->asked->count; i++) {
         sum += each + noise->jitter_cycles * rng_normal(w->rng);
         if (rng_uniform(w->rng) < noise->spike_rate)
@@ -102,7 +103,7 @@ static double transfer(struct working *w, uint32_t from, uint32_t to, double rea
 }
 
 /* Warps take turns, so that transfers begin about in the order in which they are made. */
-static void read_all(struct working *w, uint64_t *cycles)
+static void cluster_read_all(struct working *w, uint64_t *cycles)
 {
     const struct sim_clusters *c = &w->model->clusters;
     double ready[DEVICE_CLUSTER_MAX][WARPS] = {{0}};
@@ -111,9 +112,10 @@ static void read_all(struct working *w, uint64_t *cycles)
         uint32_t warp = i % WARPS, round = i / WARPS;
         for (uint32_t b = 0; b < size; b++) {
             uint32_t from = size > 1 ? (b + 1 + round % (size - 1)) % size : b;
-            ready[b][warp] = transfer(w, from, b, ready[b][warp], 32 * DEVICE_CLUSTER_ROUND_BYTES,
-                                      size > 1 ? c->read : c->own_read,
-                                      load_cycles(w->model, w->grouping, w->sms[b], w->sms[from]));
+            ready[b][warp] =
+                transfer(w, from, b, ready[b][warp], 32 * DEVICE_CLUSTER_ROUND_BYTES,
+                         size > 1 ? c->read : c->own_read,
+                         cluster_load_cycles(w->model, w->grouping, w->sms[b], w->sms[from]));
         }
     }
     for (uint32_t b = 0; b < size; b++) {
@@ -132,7 +134,7 @@ static void copy_round(struct working *w, uint64_t *cycles)
     double now = 0;
     for (uint32_t i = 0; i < w->asked->count * size; i++) {
         uint32_t b = i % size, next = (b + 1) % size;
-        double way = load_cycles(w->model, w->grouping, w->sms[b], w->sms[next]);
+        double way = cluster_load_cycles(w->model, w->grouping, w->sms[b], w->sms[next]);
         now = transfer(w, b, next, now, w->asked->bytes, size > 1 ? c->copy : c->own_read,
                        way + c->copy_cycles);
         now += w->model->noise.jitter_cycles * rng_normal(w->rng);
@@ -143,7 +145,7 @@ static void copy_round(struct working *w, uint64_t *cycles)
 
 /* Each block copies to the next one. A copy begins when the one from the block before has come, and
  * when the next block has said that it has the last one. */
-static void copy_all(struct working *w, uint64_t *cycles)
+static void cluster_copy_all(struct working *w, uint64_t *cycles)
 {
     const struct sim_clusters *c = &w->model->clusters;
     double come[DEVICE_CLUSTER_MAX][DEVICE_BULK_FLIGHTS_MAX] = {{0}};
@@ -153,7 +155,7 @@ static void copy_all(struct working *w, uint64_t *cycles)
         double next_come[DEVICE_CLUSTER_MAX];
         for (uint32_t b = 0; b < size; b++) {
             uint32_t next = (b + 1) % size;
-            double way = load_cycles(w->model, w->grouping, w->sms[b], w->sms[next]);
+            double way = cluster_load_cycles(w->model, w->grouping, w->sms[b], w->sms[next]);
             double ready = come[b][k];
             if (i >= flights)
                 ready = fmax(ready, come[next][k] + way / 2);
@@ -177,20 +179,21 @@ static double work_cluster(struct working *w, uint64_t *cycles)
     double sum = 0;
     uint32_t size = w->asked->size;
     if (w->asked->work == DEVICE_CLUSTER_READ)
-        read_all(w, cycles);
+        cluster_read_all(w, cycles);
     if (w->asked->work == DEVICE_CLUSTER_COPY && !w->asked->in_flight)
         copy_round(w, cycles);
     else if (w->asked->work == DEVICE_CLUSTER_COPY)
-        copy_all(w, cycles);
+        cluster_copy_all(w, cycles);
     for (uint32_t i = 0; i < size * size && w->asked->work == DEVICE_CLUSTER_LOADS; i++)
-        cycles[i] = (uint64_t)(chase(w, i / size, i % size) + 0.5);
+        cycles[i] = (uint64_t)(cluster_chase(w, i / size, i % size) + 0.5);
     for (size_t i = 0; i < device_cluster_cycles(w->asked); i++)
         sum += (double)cycles[i];
     return w->asked->work == DEVICE_CLUSTER_LOADS ? sum : sum / size;
 }
 
-static int run(struct gpu *gpu, const struct device_cluster *asked, const struct grouping *grouping,
-               struct device_cluster_answer *answer, struct err *err)
+static int run_clusters(struct gpu *gpu, const struct device_cluster *asked,
+                        const struct grouping *grouping, struct device_cluster_answer *answer,
+                        struct err *err)
 {
     struct rng rng;
     double longest = 0;
@@ -226,7 +229,7 @@ int gpu_run_cluster(struct device *device, const void *request, void *answer, st
         return err_set(err, -ENOTSUP, "this GPU has no clusters of %u blocks", asked->size);
     struct grouping *grouping = mem_array(1, sizeof *grouping);
     group_sms(&gpu->model, grouping);
-    int rc = run(gpu, asked, grouping, out_answer, err);
+    int rc = run_clusters(gpu, asked, grouping, out_answer, err);
     free(grouping);
     return rc;
 }
@@ -260,4 +263,78 @@ int sim_read_clusters(const struct yaml_node *node, struct sim_model *model, str
     if (rc)
         err_prefix(err, "clusters");
     return rc;
+}
+
+enum { BULK_LOADS = 64, BULK_STRIDE_BYTES = 9 * 128 };
+
+/* The mean latency of a line, as the simulated hierarchy serves it. */
+static int load_lines(struct gpu *gpu, const struct device_bulk *asked, double *out_cycles,
+                      struct err *err)
+{
+    const struct device_array array = {.path = DEVICE_GLOBAL_CG,
+                                       .size_bytes = (uint64_t)BULK_LOADS * BULK_STRIDE_BYTES,
+                                       .stride_bytes = BULK_STRIDE_BYTES};
+    bool warm = asked->source == DEVICE_BULK_L2;
+    struct device_job job = {
+        .agent_count = 1,
+        .steps = {{.kind = DEVICE_WARM, .array = array}, {.kind = DEVICE_AVERAGE, .array = array}},
+        .step_count = 2,
+        .cold_l2 = true};
+    if (!warm) {
+        job.steps[0] = job.steps[1];
+        job.step_count = 1;
+    }
+    struct device_answer answer = {0};
+    const struct device_batch batch = {.jobs = &job, .job_count = 1, .at_once = 1};
+    int rc = gpu_run_batch(&gpu->device, &batch, &answer, err);
+    if (rc)
+        return rc;
+    *out_cycles = (double)answer.samples[0].total_cycles / (double)answer.samples[0].loads;
+    device_answers_fini(&answer, 1);
+    return 0;
+}
+
+/* What the copy unit gets in a cycle: its own limit, or the SM's share of L2 or memory. */
+static double bulk_rate(const struct gpu *gpu, const struct device_bulk *asked, double mhz)
+{
+    const struct sim_model *model = &gpu->model;
+    bool l2 = asked->source == DEVICE_BULK_L2;
+    double gbs =
+        l2 ? model->bandwidth.l2_read * mhz / model->nominal_clock.sm_mhz
+           : model->bandwidth.main_read * model->clock.memory_mhz / model->nominal_clock.memory_mhz;
+    double share = asked->alone ? model->clusters.bulk : gbs * 1e3 / mhz / model->sms;
+    return fmin(model->clusters.bulk, share) / (1 + model->health[HEALTH_PROCESSES]);
+}
+
+int gpu_copy_bulk(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_bulk *asked = request;
+    struct device_bulk_answer *out_answer = answer;
+    struct gpu *gpu = (struct gpu *)device;
+    const struct sim_noise *noise = &gpu->model.noise;
+    double come[DEVICE_BULK_FLIGHTS_MAX] = {0}, unit_free = 0, end = 0, latency = 0;
+    struct rng rng;
+    gpu_update(gpu);
+    if (!gpu->model.clusters.size_max)
+        return err_set(err, -ENOTSUP, "this GPU has no bulk copies");
+    int rc = load_lines(gpu, asked, &latency, err);
+    if (rc)
+        return rc;
+    double mhz = gpu_clock_mhz(gpu, gpu->busy_ns), rate = bulk_rate(gpu, asked, mhz);
+    latency += gpu->model.clusters.bulk_cycles;
+    rng_init(&rng, rng_derive(gpu->noise_seed, "bulk", gpu->stream_number++), "noise");
+    for (uint32_t i = 0; i < asked->copies / asked->in_flight * asked->in_flight; i++) {
+        double *slot = &come[i % asked->in_flight];
+        double took = fmax(asked->bytes / rate, gpu->model.clusters.bulk_interval) *
+                      (1 + fabs(noise->bandwidth * rng_normal(&rng)));
+        double there = *slot + latency + noise->jitter_cycles * rng_normal(&rng);
+        unit_free = fmax(unit_free, there) + took;
+        *slot = unit_free;
+        end = fmax(end, unit_free);
+    }
+    *out_answer = (struct device_bulk_answer){.cycles = (uint64_t)(end + 0.5),
+                                              .elapsed_ns = (uint64_t)(end * 1e3 / mhz + 0.5),
+                                              .sms = asked->alone ? 1 : gpu->model.sms};
+    gpu->busy_ns += end * 1e3 / mhz;
+    return 0;
 }

@@ -1,5 +1,6 @@
-/* Faults of simulated GPUs, read from a fleet file. */
+/* Faults of simulated GPUs: read from a fleet file, and applied to a model. */
 #include <errno.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -175,6 +176,46 @@ static size_t list_fields(bool drawn, size_t kind, struct yaml_field fields[FIEL
     return count;
 }
 
+/* What can change while the GPU works: nothing that caches or limits were created from. */
+static const bool may_change[SIM_FAULT_COUNT] = {
+    [SIM_SLOW_DRAM] = true, [SIM_MEMORY_CLOCK] = true,     [SIM_SM_CLOCK] = true,
+    [SIM_SLOW_SM] = true,   [SIM_SLOW_HOST] = true,        [SIM_POWER_LIMIT] = true,
+    [SIM_NOISY] = true,     [SIM_FALLS_UNDER_LOAD] = true,
+};
+
+static const char *const each_words[] = {"launch", "session", NULL};
+
+struct when_text {
+    struct sim_when when;
+    int each;
+};
+
+static const struct yaml_field when_fields[] = {
+    {"chance", YAML_F64, offsetof(struct when_text, when.chance), .min = 0.0001, .max = 1},
+    {"each", YAML_WORD, offsetof(struct when_text, each), .words = each_words},
+    {"from_ms", YAML_F64, offsetof(struct when_text, when.from_ms), .min = 0, .max = 1e9},
+    {"for_ms", YAML_F64, offsetof(struct when_text, when.for_ms), .min = 0.001, .max = 1e9},
+    {"grow_ms", YAML_F64, offsetof(struct when_text, when.grow_ms), .min = 0.001, .max = 1e9},
+    {"sessions", YAML_U32, offsetof(struct when_text, when.sessions), .min = 1, .max = 1000},
+};
+
+static int read_when(const struct yaml_node *node, int kind, struct sim_when *out_when,
+                     struct err *err)
+{
+    struct when_text text = {{0}};
+    if (!may_change[kind])
+        return yaml_error(node, err, "a fault of this kind is always present");
+    int rc = yaml_read_fields(node, when_fields, COUNT_OF(when_fields), &text, err);
+    if (rc) {
+        err_prefix(err, "when");
+        return rc;
+    }
+    text.when.timed = true;
+    text.when.each_session = text.each == 1;
+    *out_when = text.when;
+    return 0;
+}
+
 int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *out_fault,
                    struct sim_fault_place *out_place, struct err *err)
 {
@@ -202,7 +243,7 @@ int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *o
     if (rc)
         return rc;
     if (text.when)
-        rc = sim_when_read(text.when, (int)index, &text.fault.when, err);
+        rc = read_when(text.when, (int)index, &text.fault.when, err);
     if (rc)
         return rc;
     text.fault.kind = (int)index;
@@ -219,4 +260,351 @@ int sim_fault_fits(const struct yaml_node *node, const struct sim_fault *fault,
     if (sim_model_apply(&trial, fault, &reason))
         return yaml_error(node, err, "%s", reason.text);
     return 0;
+}
+
+/* NVML's bits of the clock event reasons. */
+static const uint64_t throttle_bits[] = {
+    [SIM_BY_POWER] = 0x4,    [SIM_BY_HEAT] = 0x20,  [SIM_BY_SETTING] = 0x2,
+    [SIM_BY_SLOWDOWN] = 0x8, [SIM_BY_BRAKE] = 0x80, [SIM_BY_NOTHING] = 0,
+};
+
+/* Bus width of an HBM stack, and of the channels that stand for stacks in narrower memories. */
+enum { STACK_BITS = 1024, CHANNEL_BITS = 64 };
+
+/* Degrees to slowdown that a GPU loses before heat holds its clock down. */
+static const double hot_margin_c = 0;
+
+static uint64_t whole_lines(uint64_t bytes, double share_left, uint64_t unit)
+{
+    uint64_t left = (uint64_t)((double)bytes * share_left) / unit * unit;
+    return left ? left : unit;
+}
+
+static void lose_l2(struct sim_model *model, const struct sim_fault *fault)
+{
+    struct sim_l2 *l2 = &model->l2;
+    double left = 1 - fault->share;
+    l2->geometry.size = whole_lines(l2->geometry.size, left, 2 * l2->geometry.line);
+    uint64_t lines = l2->geometry.size / l2->geometry.line;
+    l2->geometry.ways = l2->geometry.ways < lines ? l2->geometry.ways : lines;
+    if (fault->reported)
+        l2->reported = (uint64_t)((double)l2->reported * left);
+    model->bandwidth.l2_read *= left;
+    model->bandwidth.l2_write *= left;
+}
+
+static int lose_l1(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    const struct sim_path *path = &model->paths[DEVICE_GLOBAL_CA];
+    if (!path->cache_count)
+        return err_set(err, -EINVAL, "this model has no L1 for global loads");
+    struct sim_cache *cache = &model->caches[path->caches[0]];
+    if (cache->carveout)
+        model->l1_share *= 1 - fault->share;
+    else
+        cache->geometry.size =
+            whole_lines(cache->geometry.size, 1 - fault->share, cache->geometry.line);
+    return 0;
+}
+
+static int lose_sms(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    if (fault->count >= model->sms)
+        return err_set(err, -EINVAL, "the model has only %u SMs", model->sms);
+    if (model->slow_sm >= (int32_t)(model->sms - fault->count))
+        return err_set(err, -EINVAL, "the slow SM would be among the missing ones");
+    if (model->wrong_share > 0 && model->wrong_sm >= model->sms - fault->count)
+        return err_set(err, -EINVAL, "the wrong SM would be among the missing ones");
+    model->sms -= fault->count;
+    model->hidden_sms += fault->hidden ? fault->count : 0;
+    return 0;
+}
+
+/* Capacity, bus width and bandwidth change together. */
+static int lose_stack(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    uint32_t bits = model->hardware.memory_bus_bits;
+    uint32_t stack_bits = bits >= 2 * STACK_BITS ? STACK_BITS : CHANNEL_BITS;
+    uint32_t stacks = bits / stack_bits;
+    if (fault->count >= stacks)
+        return err_set(err, -EINVAL, "the model has only %u stacks", stacks);
+    double left = 1 - (double)fault->count / stacks;
+    uint64_t bytes = (uint64_t)((double)model->memory_bytes * left);
+    model->bandwidth.main_read *= left;
+    model->bandwidth.main_write *= left;
+    model->bandwidth.main_copy *= left;
+    if (fault->hidden) {
+        model->hidden_bytes += model->memory_bytes - bytes;
+        return 0;
+    }
+    model->memory_bytes = bytes;
+    model->hardware.memory_bus_bits = bits - fault->count * stack_bits;
+    return 0;
+}
+
+static void slow_host(struct sim_model *model, double share)
+{
+    struct sim_bandwidth *b = &model->bandwidth;
+    double *const rates[] = {&b->h2d, &b->d2h, &b->bidir};
+    for (size_t i = 0; i < COUNT_OF(rates); i++)
+        *rates[i] /= 1 + share;
+    model->paths[DEVICE_HOST].main_cycles *= 1 + share;
+}
+
+static int take_links_down(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    if (fault->count > model->health[HEALTH_NVLINKS_ACTIVE])
+        return err_set(err, -EINVAL, "the model has only %g NVLinks",
+                       model->health[HEALTH_NVLINKS_ACTIVE]);
+    model->health[HEALTH_NVLINKS_ACTIVE] -= fault->count;
+    model->health[HEALTH_NVLINKS_DOWN] += fault->count;
+    return 0;
+}
+
+static int hold_memory(struct sim_model *model, uint64_t bytes, struct err *err)
+{
+    if (model->held_bytes + bytes > model->memory_bytes / 2)
+        return err_set(err, -EINVAL, "more than half of the model's memory");
+    model->held_bytes += bytes;
+    return 0;
+}
+
+static int harm_memory(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    if (fault->bytes >= model->memory_bytes / 2)
+        return err_set(err, -EINVAL, "a byte of the lower half of the model's memory is expected");
+    if (fault->kind == SIM_WEAK_REGION) {
+        model->weak_offset = fault->bytes;
+        model->weak_share = fault->share;
+        model->weak_ns = fault->ns;
+        model->weak_corrected = fault->corrected;
+        return 0;
+    }
+    model->wrong_offset = fault->bytes / 8 * 8;
+    model->wrong_words = fault->count;
+    return 0;
+}
+
+static int spoil_sm(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    if (fault->sm >= model->sms)
+        return err_set(err, -EINVAL, "the model has only %u SMs", model->sms);
+    model->wrong_sm = fault->sm;
+    model->wrong_share = fault->share;
+    return 0;
+}
+
+static int slow_down_sm(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    if (fault->sm >= model->sms)
+        return err_set(err, -EINVAL, "the model has only %u SMs", model->sms);
+    model->slow_sm = (int32_t)fault->sm;
+    model->slow_share = fault->share;
+    return 0;
+}
+
+static int cap_clock(double *mhz, double nominal, double cap, struct err *err)
+{
+    if (cap > nominal)
+        return err_set(err, -EINVAL, "%g MHz is above the model's %g MHz", cap, nominal);
+    *mhz = fmin(*mhz, cap);
+    return 0;
+}
+
+static int hold_clock(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    double *health = model->health;
+    model->throttle_bits |= throttle_bits[fault->reason];
+    if (fault->reason == SIM_BY_SETTING)
+        model->config.sm_clock_application_mhz = fault->mhz;
+    if (fault->reason == SIM_BY_HEAT) {
+        health[HEALTH_TEMPERATURE] += health[HEALTH_TEMPERATURE_MARGIN] - hot_margin_c;
+        health[HEALTH_TEMPERATURE_MARGIN] = hot_margin_c;
+    }
+    return cap_clock(&model->clock.sm_mhz, model->nominal_clock.sm_mhz, fault->mhz, err);
+}
+
+/* The clock that a power limit leaves, by the limit's share of what the load would draw. Known of
+ * H200s: 1898 of 1980 MHz at 300 W, where the survey is taken to draw 420 W, and three quarters at
+ * 200 of 700 W. What is between is interpolated; what is below is a guess. */
+static const struct {
+    double power, clock;
+} power_points[] = {{0, 0}, {200.0 / 700, 0.75}, {300.0 / 420, 1898.0 / 1980}, {1, 1}};
+
+static double clock_at_power(double power)
+{
+    size_t i = 1;
+    while (power > power_points[i].power)
+        i++;
+    double x0 = power_points[i - 1].power, x1 = power_points[i].power;
+    double y0 = power_points[i - 1].clock, y1 = power_points[i].clock;
+    return y0 + (y1 - y0) * (power - x0) / (x1 - x0);
+}
+
+static void limit_power(struct sim_model *model, double w)
+{
+    model->config.power_limit_w = w;
+    if (w >= model->config.power_draw_w)
+        return;
+    model->clock.sm_mhz *= clock_at_power(w / model->config.power_draw_w);
+    model->throttle_bits |= throttle_bits[SIM_BY_POWER];
+}
+
+uint64_t sim_throttle_bits(int reason)
+{
+    return throttle_bits[reason];
+}
+
+static void fall_under_load(struct sim_model *model, const struct sim_fault *fault)
+{
+    model->fall_share = fault->share;
+    model->fall_s = fault->seconds;
+    model->fall_reason = fault->reason;
+}
+
+static int downtrain(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    const struct sim_hardware *hardware = &model->hardware;
+    if (fault->gen > hardware->pcie_gen_max || fault->width > hardware->pcie_width_max)
+        return err_set(err, -EINVAL, "above the model's PCIe %u x%u", hardware->pcie_gen_max,
+                       hardware->pcie_width_max);
+    model->config.pcie_gen = fault->gen ? fault->gen : model->config.pcie_gen;
+    model->config.pcie_width = fault->width ? fault->width : model->config.pcie_width;
+    return 0;
+}
+
+static void disturb(struct sim_model *model, double factor)
+{
+    struct sim_noise *noise = &model->noise;
+    noise->jitter_cycles = factor * (noise->jitter_cycles > 0 ? noise->jitter_cycles : 0.5);
+    noise->spike_rate = fmin(0.5, noise->spike_rate * factor);
+    noise->bandwidth = fmin(0.5, factor * (noise->bandwidth > 0 ? noise->bandwidth : 0.002));
+}
+
+/* Faults that change what is reported, and hardly anything else. */
+static void apply_setting(struct sim_model *model, const struct sim_fault *fault)
+{
+    struct sim_config *config = &model->config;
+    switch (fault->kind) {
+    case SIM_ECC_OFF:
+        config->ecc = config->ecc_pending = false;
+        break;
+    case SIM_MIG_ON:
+        config->mig = config->mig_pending = true;
+        break;
+    case SIM_PERSISTENCE_OFF:
+        config->persistence = false;
+        break;
+    case SIM_COMPUTE_MODE:
+        memcpy(config->compute_mode, fault->text, sizeof fault->text);
+        break;
+    case SIM_REMAP:
+        model->health[HEALTH_REMAP_PENDING] = fault->pending;
+        model->health[HEALTH_REMAP_FAILED] = fault->failed;
+        break;
+    case SIM_ECC_ERRORS:
+        model->health[HEALTH_ECC_UNCORRECTED_VOLATILE] += fault->count;
+        model->health[HEALTH_ECC_UNCORRECTED_DRAM] += fault->count;
+        break;
+    case SIM_HEALTH:
+        sim_health_apply(fault->health, model->health);
+        break;
+    case SIM_VBIOS:
+        memcpy(model->board.vbios, fault->text, sizeof fault->text);
+        break;
+    case SIM_DRIVER:
+        memcpy(model->board.driver, fault->text, sizeof fault->text);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Faults of the whole GPU's behaviour that fit every model. */
+static void apply_behaviour(struct sim_model *model, const struct sim_fault *fault)
+{
+    switch (fault->kind) {
+    case SIM_SLOW_DRAM:
+        model->dram_factor *= 1 + fault->share;
+        break;
+    case SIM_L2_SLICE:
+        lose_l2(model, fault);
+        break;
+    case SIM_SLOW_HOST:
+        slow_host(model, fault->share);
+        break;
+    case SIM_POWER_LIMIT:
+        limit_power(model, fault->w);
+        break;
+    case SIM_FALLS_UNDER_LOAD:
+        fall_under_load(model, fault);
+        break;
+    case SIM_NOISY:
+        disturb(model, fault->factor);
+        break;
+    case SIM_BUSY:
+        /* The other process takes turns and evicts what was cached. */
+        model->health[HEALTH_PROCESSES] = 1;
+        disturb(model, 8);
+        break;
+    case SIM_WAIT:
+        model->wait_s = fault->seconds;
+        break;
+    case SIM_HANG:
+        model->hang_after = (int64_t)fault->after;
+        break;
+    case SIM_CRASH:
+        model->crash_after = (int64_t)fault->after;
+        break;
+    case SIM_SWAPPED_DIE: /* sim_device.c: drawn with the card */
+    case SIM_MISSING:     /* sim_fleet.c: the GPU is not listed */
+    case SIM_DEAD_DRIVER:
+    case SIM_DEAD_LINK: /* node_links.c */
+    case SIM_SLOW_LINK:
+    case SIM_FABRIC_DOWN:
+        break;
+    default:
+        apply_setting(model, fault);
+        break;
+    }
+}
+
+int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+{
+    switch (fault->kind) {
+    case SIM_MEMORY_CLOCK:
+        return cap_clock(&model->clock.memory_mhz, model->nominal_clock.memory_mhz, fault->mhz,
+                         err);
+    case SIM_SM_CLOCK:
+        return hold_clock(model, fault, err);
+    case SIM_HBM_STACK:
+        return lose_stack(model, fault, err);
+    case SIM_NVLINK_DOWN:
+        return take_links_down(model, fault, err);
+    case SIM_ECC_GROWTH:
+    case SIM_REPLAYS:
+    case SIM_LINK_ERRORS:
+    case SIM_XID:
+    case SIM_FABRIC:
+    case SIM_HOT:
+        return sim_health_fault(fault, model, err);
+    case SIM_MISSING_SMS:
+        return lose_sms(model, fault, err);
+    case SIM_SLOW_SM:
+        return slow_down_sm(model, fault, err);
+    case SIM_L1_WAYS:
+        return lose_l1(model, fault, err);
+    case SIM_MEMORY_HELD:
+        return hold_memory(model, fault->bytes, err);
+    case SIM_WEAK_REGION:
+    case SIM_BIT_ERROR:
+        return harm_memory(model, fault, err);
+    case SIM_WRONG_SM:
+        return spoil_sm(model, fault, err);
+    case SIM_PCIE:
+        return downtrain(model, fault, err);
+    default:
+        apply_behaviour(model, fault);
+        return 0;
+    }
 }

@@ -19,7 +19,7 @@ static char *model_path(const char *fleet_path, const char *model)
     return str_format("%.*s%s%s", length, fleet_path, strchr(model, '/') ? "" : "../sim/", model);
 }
 
-static const struct sim_model *find(const struct fleet_models *models, const char *path)
+static const struct sim_model *find_loaded(const struct fleet_models *models, const char *path)
 {
     for (size_t i = 0; i < models->count; i++)
         if (str_equal(models->items[i].path, path))
@@ -27,8 +27,8 @@ static const struct sim_model *find(const struct fleet_models *models, const cha
     return NULL;
 }
 
-static int load(struct fleet_models *models, const struct yaml_node *at, char *path,
-                const struct sim_model **out_model, struct err *err)
+static int load_model_file(struct fleet_models *models, const struct yaml_node *at, char *path,
+                           const struct sim_model **out_model, struct err *err)
 {
     struct sim_model *model;
     struct err reason = {0};
@@ -53,8 +53,8 @@ static int load(struct fleet_models *models, const struct yaml_node *at, char *p
 }
 
 /* out_path is released by the caller. */
-static int read_path(const struct fleet_models *models, const struct yaml_node *at, char **out_path,
-                     struct err *err)
+static int read_model_path(const struct fleet_models *models, const struct yaml_node *at,
+                           char **out_path, struct err *err)
 {
     const char *name;
     int rc = yaml_as_text(at, &name, err);
@@ -68,12 +68,12 @@ int fleet_models_load(struct fleet_models *models, const struct yaml_node *at,
                       const struct sim_model **out_model, struct err *err)
 {
     char *path = NULL;
-    int rc = read_path(models, at, &path, err);
+    int rc = read_model_path(models, at, &path, err);
     if (rc)
         return rc;
-    const struct sim_model *known = find(models, path);
+    const struct sim_model *known = find_loaded(models, path);
     if (!known)
-        rc = load(models, at, path, out_model, err);
+        rc = load_model_file(models, at, path, out_model, err);
     else
         *out_model = known;
     if (known || rc)
@@ -85,10 +85,10 @@ int fleet_models_find(const struct fleet_models *models, const struct yaml_node 
                       const struct sim_model **out_model, struct err *err)
 {
     char *path = NULL;
-    int rc = read_path(models, at, &path, err);
+    int rc = read_model_path(models, at, &path, err);
     if (rc)
         return rc;
-    const struct sim_model *known = find(models, path);
+    const struct sim_model *known = find_loaded(models, path);
     free(path);
     if (!known)
         return yaml_error(at, err, "no node of the fleet has this model");

@@ -1,10 +1,27 @@
-/* The sections of a model that describe caches, carve-out and L2. */
+/* Reads the memory hierarchy of a model: caches, carve-out, L2, TLBs, and the paths that loads take
+ * through them. */
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/sim/model.h"
+
+const struct yaml_node *sim_at(const struct yaml_node *mapping, const char *key)
+{
+    const struct yaml_node *node = yaml_get(mapping, key);
+    return node ? node : mapping;
+}
+
+int sim_copy_text(const struct yaml_node *mapping, const char *key, const char *text,
+                  char out_text[SIM_TEXT_MAX], struct err *err)
+{
+    if (strlen(text) >= SIM_TEXT_MAX)
+        return yaml_error(sim_at(mapping, key), err, "longer than %d bytes", SIM_TEXT_MAX - 1);
+    memcpy(out_text, text, strlen(text) + 1);
+    return 0;
+}
 
 const char *const sim_index_words[] = {"modulo", "hashed", NULL};
 const char *const sim_policy_words[] = {"lru", "random", "fermi", "early", "fifo", "tree", NULL};
@@ -87,8 +104,8 @@ int sim_read_ways(const struct yaml_node *node, uint64_t lines, uint64_t *out_wa
     return 0;
 }
 
-static int check_sets(const struct yaml_node *node, const struct cache_text *text, uint64_t size,
-                      uint64_t ways, struct err *err)
+static int check_cache_sets(const struct yaml_node *node, const struct cache_text *text,
+                            uint64_t size, uint64_t ways, struct err *err)
 {
     if (text->set_bytes % text->line)
         return yaml_error(sim_at(node, "set_bytes"), err, "must be a whole number of lines");
@@ -138,7 +155,7 @@ static int check_geometry(const struct yaml_node *node, struct cache_text *text,
     int rc = sim_read_ways(text->ways, size / text->line, &geometry.ways, err);
     if (rc)
         return rc;
-    rc = check_sets(node, text, size, geometry.ways, err);
+    rc = check_cache_sets(node, text, size, geometry.ways, err);
     if (rc)
         return rc;
     *out_geometry = geometry;
@@ -332,5 +349,244 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
                           "must be a multiple of the fetch unit, and not more than the size");
     model->l2.prefetch_units = text.prefetch / text.fetch;
     model->l2.prefetch_after = text.prefetch_after;
+    return 0;
+}
+
+enum { PAGE_MAX = 1 << 30 };
+
+struct tlb_text {
+    uint64_t entries, page;
+    const struct yaml_node *ways;
+    int policy, scope, index;
+    double miss_cycles;
+};
+
+static const struct yaml_field tlb_fields[] = {
+    {"entries", YAML_U64, offsetof(struct tlb_text, entries), .min = 1, .max = 1 << 20},
+    {"ways", YAML_NODE, offsetof(struct tlb_text, ways)},
+    {"index", YAML_WORD, offsetof(struct tlb_text, index), .words = sim_index_words},
+    {"policy", YAML_WORD, offsetof(struct tlb_text, policy), .words = sim_policy_words},
+    {"scope", YAML_WORD, offsetof(struct tlb_text, scope), .words = sim_scope_words},
+    {"page", YAML_BYTES, offsetof(struct tlb_text, page), true, 4096, PAGE_MAX},
+    {"miss_cycles", YAML_F64, offsetof(struct tlb_text, miss_cycles), true, 0, 1e6},
+};
+
+/* A list of the ways of each set. */
+static int read_set_ways(const struct yaml_node *node, struct cache_geometry *geometry,
+                         uint64_t *out_entries, struct err *err)
+{
+    uint64_t entries = 0;
+    if (yaml_count(node) < 1 || yaml_count(node) > CACHE_SLOTS_MAX)
+        return yaml_error(node, err, "expected 1 to %d sets", CACHE_SLOTS_MAX);
+    for (size_t i = 0; i < yaml_count(node); i++) {
+        uint64_t ways;
+        int rc = yaml_as_u64(yaml_at(node, i), 1, UINT16_MAX, &ways, err);
+        if (rc)
+            return rc;
+        geometry->set_ways[i] = (uint16_t)ways;
+        entries += ways;
+    }
+    if (cache_slot_count(geometry) > CACHE_SLOTS_MAX)
+        return yaml_error(node, err, "the sets differ too much");
+    *out_entries = entries;
+    return 0;
+}
+
+static int read_tlb_ways(const struct yaml_node *node, struct tlb_text *text,
+                         struct cache_geometry *geometry, struct err *err)
+{
+    uint64_t entries = 0;
+    if (!text->ways || yaml_kind(text->ways) != YAML_SEQUENCE) {
+        if (!text->entries)
+            return yaml_error(node, err, "key \"entries\" is missing");
+        return text->ways ? sim_read_ways(text->ways, text->entries, &geometry->ways, err) : 0;
+    }
+    int rc = read_set_ways(text->ways, geometry, &entries, err);
+    if (rc)
+        return rc;
+    if (text->entries && text->entries != entries)
+        return yaml_error(text->ways, err, "the sets have %llu entries together",
+                          (unsigned long long)entries);
+    text->entries = entries;
+    return 0;
+}
+
+static int read_tlb(const struct yaml_node *node, int scope, struct sim_tlb *tlb, struct err *err)
+{
+    struct tlb_text text = {.scope = scope};
+    int rc = yaml_read_fields(node, tlb_fields, COUNT_OF(tlb_fields), &text, err);
+    if (rc)
+        return rc;
+    if (text.page & (text.page - 1))
+        return yaml_error(sim_at(node, "page"), err, "a page is a power of two");
+    struct cache_geometry geometry = {.line = text.page,
+                                      .sector = text.page,
+                                      .fetch = text.page,
+                                      .index = (enum cache_index)text.index,
+                                      .policy = (enum cache_policy)text.policy};
+    rc = read_tlb_ways(node, &text, &geometry, err);
+    if (rc)
+        return rc;
+    if (text.policy == CACHE_TREE && (!geometry.ways || geometry.ways > CACHE_TREE_WAYS_MAX))
+        return yaml_error(sim_at(node, "policy"), err, "a tree has 1 to %d ways",
+                          CACHE_TREE_WAYS_MAX);
+    geometry.size = text.entries * text.page;
+    tlb->geometry = geometry;
+    tlb->scope = text.scope;
+    tlb->miss_cycles = text.miss_cycles;
+    tlb->present = true;
+    return 0;
+}
+
+int sim_read_tlbs(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    if (yaml_expect(node, YAML_SEQUENCE, err))
+        return -EINVAL;
+    if (yaml_count(node) > SIM_TLBS)
+        return yaml_error(node, err, "at most %d TLB levels", SIM_TLBS);
+    for (size_t i = 0; i < yaml_count(node); i++) {
+        int rc = read_tlb(yaml_at(node, i), i ? SIM_SCOPE_GPU : SIM_SCOPE_SM, &model->tlbs[i], err);
+        if (rc) {
+            err_prefix(err, "TLB level %zu", i + 1);
+            return rc;
+        }
+        if (i && model->tlbs[i].geometry.line < model->tlbs[i - 1].geometry.line)
+            return yaml_error(sim_at(yaml_at(node, i), "page"), err,
+                              "the page is smaller than that of the level before");
+    }
+    return 0;
+}
+
+static const char *const path_keys[DEVICE_PATH_COUNT] = {
+    [DEVICE_GLOBAL_CA] = "global_ca", [DEVICE_GLOBAL_CG] = "global_cg",
+    [DEVICE_READ_ONLY] = "read_only", [DEVICE_TEXTURE] = "texture",
+    [DEVICE_CONSTANT] = "constant",   [DEVICE_SHARED] = "shared",
+    [DEVICE_HOST] = "host",
+};
+
+static const double cycles_min = 1, cycles_max = 1e6;
+
+static int find_cache_named(const struct sim_model *model, const char *name)
+{
+    for (uint32_t i = 0; i < model->cache_count; i++)
+        if (str_equal(model->caches[i].name, name))
+            return (int)i;
+    return -1;
+}
+
+/* path->l2_cycles and path->main_cycles tell whether these levels were already listed. */
+static int add_level(const struct sim_model *model, const struct yaml_node *item,
+                     struct sim_path *path, double *previous, struct err *err)
+{
+    if (yaml_kind(item) != YAML_MAPPING || yaml_count(item) != 1)
+        return yaml_error(item, err, "expected one level such as `l1: 32`");
+    const char *name = yaml_key(item, 0);
+    double cycles;
+    int rc = yaml_as_f64(yaml_at(item, 0), cycles_min, cycles_max, &cycles, err);
+    if (rc)
+        return rc;
+    if (cycles <= *previous)
+        return yaml_error(yaml_at(item, 0), err, "latencies must rise with depth");
+    *previous = cycles;
+    if (path->main_cycles > 0)
+        return yaml_error(item, err, "`main` must be the last level");
+    if (str_equal(name, "main")) {
+        if (path->l2_cycles <= 0)
+            return yaml_error(item, err, "`l2` must come before `main`");
+        path->main_cycles = cycles;
+        return 0;
+    }
+    if (path->l2_cycles > 0)
+        return yaml_error(item, err, "only `main` may follow `l2`");
+    if (str_equal(name, "l2")) {
+        path->l2_cycles = cycles;
+        return 0;
+    }
+    int cache = find_cache_named(model, name);
+    if (cache < 0)
+        return yaml_error(item, err, "no cache \"%.60s\" in `caches`", name);
+    for (uint32_t i = 0; i < path->cache_count; i++)
+        if (path->caches[i] == (uint32_t)cache)
+            return yaml_error(item, err, "the path passes \"%.60s\" twice", name);
+    path->caches[path->cache_count] = (uint32_t)cache;
+    path->cache_cycles[path->cache_count++] = cycles;
+    return 0;
+}
+
+static int read_levels(const struct sim_model *model, const struct yaml_node *node,
+                       struct sim_path *path, struct err *err)
+{
+    if (yaml_expect(node, YAML_SEQUENCE, err))
+        return -EINVAL;
+    if (yaml_count(node) > SIM_LEVELS_MAX)
+        return yaml_error(node, err, "at most %d levels", SIM_LEVELS_MAX);
+    double previous = 0;
+    for (size_t i = 0; i < yaml_count(node); i++) {
+        int rc = add_level(model, yaml_at(node, i), path, &previous, err);
+        if (rc)
+            return rc;
+    }
+    if (path->main_cycles <= 0)
+        return yaml_error(node, err, "the path must end in `main`");
+    return 0;
+}
+
+static int read_load_path(struct sim_model *model, enum device_path which,
+                          const struct yaml_node *node, struct err *err)
+{
+    struct sim_path *path = &model->paths[which];
+    int rc = which == DEVICE_SHARED || which == DEVICE_HOST
+                 ? yaml_as_f64(node, cycles_min, cycles_max, &path->main_cycles, err)
+                 : read_levels(model, node, path, err);
+    if (rc)
+        return rc;
+    if (which == DEVICE_GLOBAL_CG && path->cache_count)
+        return yaml_error(node, err, "must begin at `l2`: these loads go through no other cache");
+    path->present = true;
+    return 0;
+}
+
+int sim_read_overheads(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    static const double most = 10000;
+    struct yaml_field fields[DEVICE_PATH_COUNT];
+    double all;
+    if (yaml_kind(node) == YAML_MAPPING) {
+        for (size_t i = 0; i < DEVICE_PATH_COUNT; i++)
+            fields[i] = (struct yaml_field){path_keys[i], YAML_F64, i * sizeof(double), .min = 0,
+                                            .max = most};
+        return yaml_read_fields(node, fields, DEVICE_PATH_COUNT, model->timer_overhead_cycles, err);
+    }
+    int rc = yaml_as_f64(node, 0, most, &all, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < DEVICE_PATH_COUNT; i++)
+        model->timer_overhead_cycles[i] = all;
+    return 0;
+}
+
+int sim_read_paths(const struct yaml_node *node, struct sim_model *model, struct err *err)
+{
+    struct yaml_field fields[DEVICE_PATH_COUNT];
+    const struct yaml_node *nodes[DEVICE_PATH_COUNT] = {0};
+    for (size_t i = 0; i < DEVICE_PATH_COUNT; i++)
+        fields[i] = (struct yaml_field){
+            .key = path_keys[i],
+            .type = YAML_NODE,
+            .offset = i * sizeof nodes[0],
+            .required = i == DEVICE_GLOBAL_CA || i == DEVICE_GLOBAL_CG,
+        };
+    int rc = yaml_read_fields(node, fields, DEVICE_PATH_COUNT, nodes, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < DEVICE_PATH_COUNT; i++) {
+        if (!nodes[i])
+            continue;
+        rc = read_load_path(model, (enum device_path)i, nodes[i], err);
+        if (rc) {
+            err_prefix(err, "path %s", path_keys[i]);
+            return rc;
+        }
+    }
     return 0;
 }

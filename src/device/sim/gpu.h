@@ -55,7 +55,7 @@ struct gpu {
 /* SM clock at a point of simulated time. */
 double gpu_clock_mhz(const struct gpu *gpu, double busy_ns);
 
-/* Keeps the faults that are not always present (fault_when.c); the others are applied already. */
+/* Keeps the faults that are not always present (gpu.c); the others are applied already. */
 void gpu_time_faults(struct gpu *gpu, const struct sim_fault *faults, size_t count);
 
 /* Before each launch, copy and question to the driver: which of these faults are present now. */
@@ -64,7 +64,7 @@ void gpu_update(struct gpu *gpu);
 uint32_t gpu_group_count(const struct sim_model *model, int scope);
 uint32_t gpu_group_of(const struct sim_model *model, int scope, uint32_t sm);
 
-/* What gpu_read_health answers (health.c). */
+/* What gpu_read_health answers (identity.c). */
 void gpu_report_health(const struct gpu *gpu, struct device_health *answer);
 
 /* The backend's functions: gpu_run_batch, ... */

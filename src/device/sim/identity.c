@@ -1,8 +1,12 @@
-/* What the driver of a simulated GPU reports about its identity. */
+/* What the driver of a simulated GPU reports: its identity, its settings, its health. */
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "device/sim/gpu.h"
+#include "inventory/throttle.h"
 
 static void set_hardware(const struct sim_model *model, struct facts *facts)
 {
@@ -89,4 +93,155 @@ int gpu_identify(struct device *device, const void *request, void *answer, struc
     set_config(&gpu->model, &identity->config);
     facts_set_int(&identity->config, "memory_free_bytes", (int64_t)gpu->device.limits.global_bytes);
     return 0;
+}
+
+static const double count_max = 0x1p53;
+
+/* The time for which the counters of a GPU are watched, in seconds. */
+static const double OPEN_S = 10;
+
+const char *const sim_fabric_words[] = {
+    [SIM_FABRIC_NONE] = "none",
+    [SIM_FABRIC_NOT_STARTED] = "not_started",
+    [SIM_FABRIC_IN_PROGRESS] = "in_progress",
+    [SIM_FABRIC_COMPLETED] = "completed",
+    [SIM_FABRIC_FAILED] = "failed",
+    [SIM_FABRIC_DEGRADED] = "degraded",
+    NULL,
+};
+
+void sim_health_defaults(double health[HEALTH_NUMBERS])
+{
+    for (size_t i = 0; i < HEALTH_NUMBERS; i++)
+        health[i] = health_rows[i].sim.healthy;
+}
+
+void sim_health_apply(const struct sim_health_value values[HEALTH_NUMBERS],
+                      double health[HEALTH_NUMBERS])
+{
+    for (size_t i = 0; i < HEALTH_NUMBERS; i++)
+        if (values[i].set)
+            health[i] = values[i].value;
+}
+
+/* Errors come at this rate while the GPU is open. `counter` is that since the driver was loaded;
+ * the two facts after it are of the survey alone. */
+static void let_errors_come(double per_s, enum health_fact counter, enum health_fact counter_new,
+                            enum health_fact counter_per_s, double health[HEALTH_NUMBERS])
+{
+    health[counter] += ceil(per_s * OPEN_S);
+    health[counter_new] += ceil(per_s * OPEN_S);
+    health[counter_per_s] += round(per_s);
+}
+
+static int report_xid(unsigned number, struct sim_model *model, struct err *err)
+{
+    if (model->xid_count == XID_LIST_MAX)
+        return err_set(err, -EINVAL, "more than %d Xid events", XID_LIST_MAX);
+    model->xids[model->xid_count++] = number;
+    return 0;
+}
+
+int sim_health_fault(const struct sim_fault *fault, struct sim_model *model, struct err *err)
+{
+    double *health = model->health;
+    switch (fault->kind) {
+    case SIM_ECC_GROWTH:
+        let_errors_come(fault->per_s, HEALTH_ECC_CORRECTED_VOLATILE, HEALTH_ECC_CORRECTED_NEW,
+                        HEALTH_ECC_CORRECTED_PER_S, health);
+        health[HEALTH_ECC_CORRECTED_DRAM] += ceil(fault->per_s * OPEN_S);
+        break;
+    case SIM_REPLAYS:
+        let_errors_come(fault->per_s, HEALTH_PCIE_REPLAYS, HEALTH_PCIE_REPLAYS_NEW,
+                        HEALTH_PCIE_REPLAYS_PER_S, health);
+        break;
+    case SIM_LINK_ERRORS:
+        let_errors_come(fault->per_s, HEALTH_NVLINK_ERRORS, HEALTH_NVLINK_ERRORS_NEW,
+                        HEALTH_NVLINK_ERRORS_PER_S, health);
+        break;
+    case SIM_FABRIC:
+        model->fabric_set = true;
+        model->fabric_state = fault->state;
+        break;
+    case SIM_HOT:
+        health[HEALTH_TEMPERATURE] += round(fault->degrees);
+        health[HEALTH_TEMPERATURE_MEMORY] += round(fault->degrees);
+        health[HEALTH_TEMPERATURE_MARGIN] -= round(fault->degrees);
+        break;
+    default:
+        return report_xid(fault->number, model, err);
+    }
+    return 0;
+}
+
+static int read_health_value(const struct health_row *row, const struct yaml_node *node,
+                             struct sim_health_value *out_value, struct err *err)
+{
+    bool flag = false;
+    double value = 0;
+    int rc = row->is_flag ? yaml_as_bool(node, &flag, err)
+                          : yaml_as_f64(node, row->sim.min,
+                                        row->sim.max > 0 ? row->sim.max : count_max, &value, err);
+    if (!rc && value != floor(value))
+        rc = yaml_error(node, err, "expected a whole number");
+    if (rc) {
+        err_prefix(err, "%s", row->key);
+        return rc;
+    }
+    *out_value = (struct sim_health_value){true, row->is_flag ? flag : value};
+    return 0;
+}
+
+int sim_health_read(const struct yaml_node *node, struct sim_health_value health[HEALTH_NUMBERS],
+                    struct err *err)
+{
+    const struct yaml_node *nodes[HEALTH_NUMBERS] = {0};
+    struct yaml_field fields[HEALTH_NUMBERS];
+    for (size_t i = 0; i < HEALTH_NUMBERS; i++)
+        fields[i] = (struct yaml_field){health_rows[i].key, YAML_NODE, i * sizeof *nodes};
+    int rc = yaml_read_fields(node, fields, HEALTH_NUMBERS, nodes, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < HEALTH_NUMBERS; i++) {
+        if (nodes[i])
+            rc = read_health_value(&health_rows[i], nodes[i], &health[i], err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static void set_health(const struct sim_model *model, struct facts *facts)
+{
+    double draw = fmin(model->config.power_draw_w, model->config.power_limit_w);
+    struct strbuf throttle = {0}, xids = {0};
+    facts_set_int(facts, health_key(HEALTH_POWER_DRAW), llround(draw));
+    throttle_put_text(model->throttle_bits, &throttle);
+    facts_set_text(facts, health_key(HEALTH_THROTTLE), throttle.data);
+    xid_put_list(&xids, model->xids, model->xid_count);
+    facts_set_text(facts, health_key(HEALTH_XID), xids.data);
+    bool has_links = model->health[HEALTH_NVLINKS_ACTIVE] > 0;
+    int usual = has_links ? SIM_FABRIC_COMPLETED : SIM_FABRIC_NONE;
+    int state = model->fabric_set ? model->fabric_state : usual;
+    if (state == SIM_FABRIC_NONE)
+        facts_set_unknown(facts, health_key(HEALTH_FABRIC_STATE), "not supported");
+    else
+        facts_set_text(facts, health_key(HEALTH_FABRIC_STATE), sim_fabric_words[state]);
+    for (size_t i = 0; i < HEALTH_NUMBERS; i++) {
+        if (health_rows[i].is_flag)
+            facts_set_bool(facts, health_rows[i].key, model->health[i] > 0);
+        else
+            facts_set_int(facts, health_rows[i].key, llround(model->health[i]));
+    }
+    strbuf_fini(&throttle);
+    strbuf_fini(&xids);
+}
+
+void gpu_report_health(const struct gpu *gpu, struct device_health *answer)
+{
+    const struct sim_config *config = &gpu->model.config;
+    facts_set_int(&answer->config, "pcie_gen", config->pcie_gen);
+    facts_set_int(&answer->config, "pcie_width", config->pcie_width);
+    facts_set_bool(&answer->config, "pcie_under_load", true);
+    set_health(&gpu->model, &answer->health);
 }

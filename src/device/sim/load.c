@@ -42,7 +42,7 @@ static double clock_share(const struct gpu *gpu)
 }
 
 /* The clock under this load, and why it is not higher. */
-static double clock_now(const struct load *load, uint64_t *out_reasons)
+static double load_clock_mhz(const struct load *load, uint64_t *out_reasons)
 {
     const struct sim_model *model = &load->gpu->model;
     double mhz = gpu_clock_mhz(load->gpu, load->gpu->busy_ns);
@@ -65,12 +65,12 @@ static double memory_rate(const struct sim_model *model)
 }
 
 /* One launch. Disturbances only cost time. */
-static void step(struct load *load)
+static void load_step(struct load *load)
 {
     const struct sim_model *model = &load->gpu->model;
     struct device_load_sample *now = &load->now;
     gpu_update(load->gpu);
-    double mhz = clock_now(load, &now->throttle_reasons);
+    double mhz = load_clock_mhz(load, &now->throttle_reasons);
     double took = 1 + fabs(model->noise.bandwidth * rng_normal(&load->rng));
     bool fallen = model->fall_share > 0 && load->ns >= model->fall_s * 1e9;
     double power_w = model->config.power_limit_w * (fallen ? 1 - model->fall_share : 1);
@@ -101,15 +101,15 @@ static void set_temperatures(const struct load *load, struct device_load_sample 
     sample->throttle_known = true;
 }
 
-static void add_sample(struct load *load, struct device_load_answer *answer)
+static void load_add_sample(struct load *load, struct device_load_answer *answer)
 {
     struct device_load_sample sample = load->now;
     set_temperatures(load, &sample);
     device_load_answer_add(answer, &sample);
 }
 
-static bool is_over(const struct load *load, const struct device_load *asked,
-                    enum device_load_end *out_end)
+static bool load_is_over(const struct load *load, const struct device_load *asked,
+                         enum device_load_end *out_end)
 {
     double ms = load->ns / 1e6;
     if (ms >= asked->duration_ms || ms >= asked->limit_ms) {
@@ -135,14 +135,14 @@ int gpu_run_load(struct device *device, const void *request, void *answer, struc
     load.now.power_w = gpu->model.config.power_draw_w / 4;
     load.now.throttle_reasons = gpu->model.throttle_bits;
     out_answer->unit = DEVICE_LOAD_MMA;
-    add_sample(&load, out_answer);
-    while (!is_over(&load, asked, &out_answer->end)) {
-        step(&load);
+    load_add_sample(&load, out_answer);
+    while (!load_is_over(&load, asked, &out_answer->end)) {
+        load_step(&load);
         if (load.ns - sampled_ns < asked->sample_ms * 1e6)
             continue;
         sampled_ns = load.ns;
-        add_sample(&load, out_answer);
+        load_add_sample(&load, out_answer);
     }
-    add_sample(&load, out_answer);
+    load_add_sample(&load, out_answer);
     return 0;
 }

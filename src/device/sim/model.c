@@ -353,7 +353,8 @@ static bool power_of_two(uint32_t n)
     return n && !(n & (n - 1));
 }
 
-static int read_shared(const struct yaml_node *node, struct sim_model *model, struct err *err)
+static int read_shared_section(const struct yaml_node *node, struct sim_model *model,
+                               struct err *err)
 {
     struct sim_banks *banks = &model->banks;
     int rc = read_optional(node, "shared", shared_fields, COUNT_OF(shared_fields), model, err);
@@ -384,7 +385,7 @@ static int read_machine(const struct model_text *text, struct sim_model *model, 
     rc = read_optional(text->memory, "memory", memory_fields, COUNT_OF(memory_fields), model, err);
     if (rc)
         return rc;
-    rc = read_shared(text->shared, model, err);
+    rc = read_shared_section(text->shared, model, err);
     if (rc)
         return rc;
     rc = read_optional(text->bandwidth, "bandwidth", bandwidth_fields, COUNT_OF(bandwidth_fields),
@@ -438,7 +439,7 @@ static int read_hierarchy(const struct model_text *text, struct sim_model *model
     return rc ? rc : sim_read_paths(text->paths, model, err);
 }
 
-static int read_model(const struct yaml_node *root, struct sim_model *model, struct err *err)
+static int read_whole_model(const struct yaml_node *root, struct sim_model *model, struct err *err)
 {
     struct model_text text = {.sms_per_tpc = 1};
     set_defaults(model);
@@ -469,7 +470,7 @@ static int read_model(const struct yaml_node *root, struct sim_model *model, str
 static int model_of_document(struct yaml_doc *doc, struct sim_model **out_model, struct err *err)
 {
     struct sim_model *model = mem_array(1, sizeof *model);
-    int rc = read_model(yaml_root(doc), model, err);
+    int rc = read_whole_model(yaml_root(doc), model, err);
     yaml_destroy(doc);
     if (rc)
         free(model);

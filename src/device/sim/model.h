@@ -10,7 +10,7 @@
 #include "cachesim/cache.h"
 #include "device/device.h"
 #include "device/instruction.h"
-#include "device/sim/shared_banks.h"
+#include "device/sim/shared_memory.h"
 #include "device/sim/sim.h"
 #include "inventory/xid.h"
 
@@ -228,7 +228,8 @@ struct sim_model {
 /* By enum cache_index, enum cache_policy and enum sim_scope; NULL after the last. */
 extern const char *const sim_index_words[], *const sim_policy_words[], *const sim_scope_words[];
 
-/* Caches, carve-out, L2 and TLBs are in geometry.c, paths in paths.c, the rest in model.c. */
+/* Caches, carve-out, L2, TLBs and paths are in geometry.c, instructions in instructions.c, clusters
+ * in cluster.c, the rest in model.c. */
 int sim_read_caches(const struct yaml_node *node, struct sim_model *model, struct err *err);
 
 /* node: the value of `sms_per_gpc`, or NULL (places.c). */
@@ -255,7 +256,7 @@ int sim_read_overheads(const struct yaml_node *node, struct sim_model *model, st
 /* By enum sim_fabric; NULL after the last. */
 extern const char *const sim_fabric_words[];
 
-/* What the driver reports about health (health.c): the values of a healthy GPU, and values read
+/* What the driver reports about health (identity.c): the values of a healthy GPU, and values read
  * from a mapping of facts. */
 void sim_health_defaults(double health[HEALTH_NUMBERS]);
 int sim_health_read(const struct yaml_node *node, struct sim_health_value health[HEALTH_NUMBERS],
@@ -272,10 +273,10 @@ int sim_health_fault(const struct sim_fault *fault, struct sim_model *model, str
 int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint64_t *out_granted,
                        uint64_t *out_l1, struct err *err);
 
-/* NVML's bits of a reason (fault_apply.c). */
+/* NVML's bits of a reason (fault.c). */
 uint64_t sim_throttle_bits(int reason);
 
-/* Applies a fault to a model (fault_apply.c); -EINVAL for one that does not fit. */
+/* Applies a fault to a model (fault.c); -EINVAL for one that does not fit. */
 int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, struct err *err);
 
 /* Where a fault is: on a GPU of its node, or on a share of the fleet. */
@@ -294,11 +295,7 @@ int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *o
 int sim_fault_fits(const struct yaml_node *node, const struct sim_fault *fault,
                    const struct sim_model *model, struct err *err);
 
-/* When a fault of this kind is present (fault_when.c). */
-int sim_when_read(const struct yaml_node *node, int kind, struct sim_when *out_when,
-                  struct err *err);
-
-/* `vary` of a fleet file (variation.c); NULL: as real cards vary. */
+/* `vary` of a fleet file (draws.c); NULL: as real cards vary. */
 int sim_vary_read(const struct yaml_node *node, struct sim_vary *out_vary, struct err *err);
 void sim_vary_apply(const struct sim_vary *vary, uint64_t seed, struct sim_model *model);
 
@@ -306,7 +303,7 @@ void sim_vary_apply(const struct sim_vary *vary, uint64_t seed, struct sim_model
  * absent. */
 const struct yaml_node *sim_at(const struct yaml_node *mapping, const char *key);
 
-/* Copies a text that must not be longer than SIM_TEXT_MAX - 1. Both are in yaml_text.c. */
+/* Copies a text that must not be longer than SIM_TEXT_MAX - 1. Both are in geometry.c. */
 int sim_copy_text(const struct yaml_node *mapping, const char *key, const char *text,
                   char out_text[SIM_TEXT_MAX], struct err *err);
 

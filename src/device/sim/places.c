@@ -1,11 +1,11 @@
-/* Which TPC and GPC each SM belongs to. */
+/* Which TPC, CPC and GPC each SM belongs to, and which SMs share a cache. */
 #include <errno.h>
 
-#include "device/sim/model.h"
+#include "device/sim/gpu.h"
 
 /* Sizes of the GPCs, in SMs: one number for all (the last GPC may be smaller), or a list. */
-static int read_sizes(const struct yaml_node *node, const struct sim_model *model,
-                      uint32_t sizes[SIM_SMS_MAX], uint32_t *out_count, struct err *err)
+static int read_gpc_sizes(const struct yaml_node *node, const struct sim_model *model,
+                          uint32_t sizes[SIM_SMS_MAX], uint32_t *out_count, struct err *err)
 {
     uint64_t size = model->sms, left = model->sms;
     bool listed = node && yaml_kind(node) == YAML_SEQUENCE;
@@ -55,10 +55,56 @@ int sim_read_places(const struct yaml_node *node, bool across, struct sim_model 
                     struct err *err)
 {
     uint32_t sizes[SIM_SMS_MAX], count = 0;
-    int rc = read_sizes(node, model, sizes, &count, err);
+    int rc = read_gpc_sizes(node, model, sizes, &count, err);
     if (rc)
         return rc;
     model->across = across;
     sim_place_sms(model, sizes, count);
     return 0;
+}
+
+/* A CPC: so many SMs of a GPC, or the whole GPC. */
+static uint32_t cpcs_per_gpc(const struct sim_model *model)
+{
+    return model->sms_per_cpc ? (model->sms - 1) / model->sms_per_cpc + 1 : 1;
+}
+
+static uint32_t cpc_of(const struct sim_model *model, uint32_t sm)
+{
+    uint32_t rank = 0, gpc = model->gpc_of[sm];
+    for (uint32_t i = 0; i < sm; i++)
+        rank += model->gpc_of[i] == gpc;
+    return gpc * cpcs_per_gpc(model) + (model->sms_per_cpc ? rank / model->sms_per_cpc : 0);
+}
+
+uint32_t gpu_group_count(const struct sim_model *model, int scope)
+{
+    switch (scope) {
+    case SIM_SCOPE_SM:
+        return model->sms;
+    case SIM_SCOPE_TPC:
+        return (model->sms - 1) / model->sms_per_tpc + 1;
+    case SIM_SCOPE_CPC:
+        return model->gpc_count * cpcs_per_gpc(model);
+    case SIM_SCOPE_GPC:
+        return model->gpc_count;
+    default:
+        return 1;
+    }
+}
+
+uint32_t gpu_group_of(const struct sim_model *model, int scope, uint32_t sm)
+{
+    switch (scope) {
+    case SIM_SCOPE_SM:
+        return sm;
+    case SIM_SCOPE_TPC:
+        return model->tpc_of[sm];
+    case SIM_SCOPE_CPC:
+        return cpc_of(model, sm);
+    case SIM_SCOPE_GPC:
+        return model->gpc_of[sm];
+    default:
+        return 0;
+    }
 }

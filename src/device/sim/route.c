@@ -1,7 +1,94 @@
-/* One load: SM caches, TLBs, L2 in one or more parts, DRAM. */
+/* The loads of a chase: in which order it visits the elements of an array, and what each load
+ * costs: SM caches, TLBs, L2 in one or more parts, DRAM. */
 #include "device/sim/route.h"
 
 #include <errno.h>
+
+#include "base/rng.h"
+
+/* A random cycle is a permutation of positions: an unbalanced Feistel network over the next power
+ * of two, applied again while it leaves the range (cycle walking; Black, Rogaway 2002). */
+static inline uint64_t round_hash(uint64_t value, uint64_t key)
+{
+    uint64_t x = (value ^ key) * 0x9e3779b97f4a7c15u;
+    return (x ^ (x >> 32)) * 0xbf58476d1ce4e5b9u >> 32;
+}
+
+static inline uint64_t low_mask(uint32_t bits)
+{
+    return (UINT64_C(1) << bits) - 1;
+}
+
+static inline uint64_t permute(const struct walk *walk, uint64_t x)
+{
+    uint64_t low = x & low_mask(walk->low_bits), high = x >> walk->low_bits;
+    for (int i = 0; i < WALK_ROUNDS; i += 2) {
+        high ^= round_hash(low, walk->keys[i]) & low_mask(walk->high_bits);
+        low ^= round_hash(high, walk->keys[i + 1]) & low_mask(walk->low_bits);
+    }
+    return high << walk->low_bits | low;
+}
+
+static uint64_t permute_back(const struct walk *walk, uint64_t x)
+{
+    uint64_t low = x & low_mask(walk->low_bits), high = x >> walk->low_bits;
+    for (int i = WALK_ROUNDS - 2; i >= 0; i -= 2) {
+        low ^= round_hash(high, walk->keys[i + 1]) & low_mask(walk->low_bits);
+        high ^= round_hash(low, walk->keys[i]) & low_mask(walk->high_bits);
+    }
+    return high << walk->low_bits | low;
+}
+
+static inline uint64_t walk_element(const struct walk *walk, uint64_t position)
+{
+    do
+        position = permute(walk, position);
+    while (position >= walk->count);
+    return position;
+}
+
+static uint64_t walk_position(const struct walk *walk, uint64_t element)
+{
+    do
+        element = permute_back(walk, element);
+    while (element >= walk->count);
+    return element;
+}
+
+void walk_init(struct walk *walk, const struct device_array *array, uint64_t start)
+{
+    *walk = (struct walk){
+        .first = array->offset_bytes,
+        .stride = array->stride_bytes,
+        .count = array->size_bytes / array->stride_bytes,
+        .position = start,
+    };
+    if (array->order == DEVICE_DESCENDING) {
+        walk->first += (walk->count - 1) * walk->stride;
+        walk->stride = -walk->stride;
+        walk->position = walk->count - 1 - start;
+    }
+    if (array->order != DEVICE_RANDOM || walk->count < 2)
+        return;
+    uint32_t bits = 64 - (uint32_t)__builtin_clzll(walk->count - 1);
+    walk->random = true;
+    walk->low_bits = bits / 2;
+    walk->high_bits = bits - bits / 2;
+    for (int i = 0; i < WALK_ROUNDS; i++)
+        walk->keys[i] = rng_derive(array->seed, "walk", (uint64_t)i);
+    walk->position = walk_position(walk, start);
+}
+
+void walk_next(struct walk *walk, uint64_t *out_addresses, uint32_t count)
+{
+    uint64_t position = walk->position;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t element = walk->random ? walk_element(walk, position) : position;
+        out_addresses[i] = walk->first + element * walk->stride;
+        position = position + 1 == walk->count ? 0 : position + 1;
+    }
+    walk->position = position;
+}
 
 enum { GRANULE_LINES = 32, SLICE_SHIFT = 9, LANE_BYTES = 4 };
 
@@ -158,7 +245,7 @@ void route_set_clock(struct route *route, double share_of_nominal)
 /* Granules are dealt in groups of as many as there are parts, one to each part, in an order that a
  * hash decides. This is as irregular as real address hashing, but splits any contiguous array
  * evenly. */
-static inline uint32_t home_of(const struct route *route, uint64_t address, uint64_t *out_local)
+static inline uint32_t route_home(const struct route *route, uint64_t address, uint64_t *out_local)
 {
     uint64_t granule = divide(&route->granule, address);
     uint64_t unit = granule / route->part_count;
@@ -197,7 +284,7 @@ static void prefetch(const struct route *route, uint64_t address, struct rng *rn
         next += route->prefetch_units;
     for (uint64_t ahead = unit + 1; ahead < next; ahead++) {
         uint64_t local = ahead * route->fetch.d;
-        uint32_t home = route->part_count > 1 ? home_of(route, local, &local) : 0;
+        uint32_t home = route->part_count > 1 ? route_home(route, local, &local) : 0;
         cache_access(route->l2[home], local, rng);
     }
     stream->next_unit = next;
@@ -207,7 +294,7 @@ static void prefetch(const struct route *route, uint64_t address, struct rng *rn
 static double load_l2(const struct route *route, uint64_t address, struct rng *rng)
 {
     uint64_t local = address;
-    uint32_t home = route->part_count > 1 ? home_of(route, address, &local) : 0;
+    uint32_t home = route->part_count > 1 ? route_home(route, address, &local) : 0;
     uint32_t distance = home ^ route->side;
     if (route->parts == SIM_COPIES && distance &&
         cache_access(route->l2[route->side], local + (home + 1) * route->copies_at, rng))
@@ -241,7 +328,7 @@ static inline double first_load(const struct route *route)
     return route->first_cycles;
 }
 
-static inline double load(const struct route *route, uint64_t address, struct rng *rng)
+static inline double route_load_one(const struct route *route, uint64_t address, struct rng *rng)
 {
     if (route->direct)
         return route->direct_now;
@@ -260,7 +347,7 @@ void route_load(const struct route *route, const uint64_t *addresses, uint32_t c
                 struct rng *rng, double *out_cycles)
 {
     for (uint32_t i = 0; i < count; i++)
-        out_cycles[i] = load(route, addresses[i], rng);
+        out_cycles[i] = route_load_one(route, addresses[i], rng);
 }
 
 double route_load_lanes(const struct route *route, uint64_t address, uint32_t lanes,
@@ -273,7 +360,7 @@ double route_load_lanes(const struct route *route, uint64_t address, uint32_t la
     }
     double slowest = 0;
     for (uint32_t lane = 0; lane < lanes; lane++) {
-        double cycles = load(route, address + (uint64_t)lane * lane_stride_bytes, rng);
+        double cycles = route_load_one(route, address + (uint64_t)lane * lane_stride_bytes, rng);
         slowest = cycles > slowest ? cycles : slowest;
     }
     return slowest;

@@ -54,7 +54,7 @@ static void destroy_groups(struct cache **caches, uint32_t count)
     free(caches);
 }
 
-static void destroy(struct device *device)
+static void gpu_destroy(struct device *device)
 {
     struct gpu *gpu = (struct gpu *)device;
     turn_give(&gpu->link);
@@ -82,10 +82,10 @@ static const struct device_ops ops = {
     .backend = "sim",
     .calls = {DEVICE_CALLS(GPU_FUNCTION)},
     .end_link = end_link,
-    .destroy = destroy,
+    .destroy = gpu_destroy,
 };
 
-static void set_limits(struct gpu *gpu)
+static void gpu_set_limits(struct gpu *gpu)
 {
     const struct sim_model *model = &gpu->model;
     gpu->device.limits = (struct device_limits){
@@ -173,13 +173,13 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
     for (size_t i = 0; i < count; i++) {
         int rc = faults[i].when.timed ? 0 : sim_model_apply(&gpu->model, &faults[i], err);
         if (rc) {
-            destroy(&gpu->device);
+            gpu_destroy(&gpu->device);
             return rc;
         }
     }
     gpu_time_faults(gpu, faults, count);
     create_shared_caches(gpu);
-    set_limits(gpu);
+    gpu_set_limits(gpu);
     *out_device = &gpu->device;
     return 0;
 }

@@ -119,7 +119,7 @@ static const struct sim_model *model_of(const struct fleet_entry *entry, uint32_
     return entry->models[index % entry->model_count];
 }
 
-static bool concerns(const struct node_fault *fault, uint32_t index)
+static bool node_fault_concerns(const struct node_fault *fault, uint32_t index)
 {
     return fault->gpu < 0 || (uint32_t)fault->gpu == index;
 }
@@ -129,7 +129,7 @@ static bool has_fault(const struct fleet *fleet, const struct fleet_entry *entry
                       uint32_t index, const struct sim_numbers *numbers)
 {
     for (size_t i = 0; i < entry->fault_count; i++)
-        if (entry->faults[i].fault.kind == kind && concerns(&entry->faults[i], index))
+        if (entry->faults[i].fault.kind == kind && node_fault_concerns(&entry->faults[i], index))
             return true;
     return sim_draw_has_fault(&fleet->draws, fleet->identity_seed, numbers, kind);
 }
@@ -151,7 +151,7 @@ static size_t list_faults(const struct fleet *fleet, const struct gpu_slot *slot
     const struct fleet_entry *entry = slot->entry;
     size_t count = sim_draw_faults(&fleet->draws, fleet->identity_seed, &slot->numbers, faults);
     for (size_t k = 0; k < entry->fault_count; k++)
-        if (concerns(&entry->faults[k], slot->index))
+        if (node_fault_concerns(&entry->faults[k], slot->index))
             faults[count++] = entry->faults[k].fault;
     return keep_due(faults, count, fleet->source.attempt);
 }
@@ -224,8 +224,8 @@ static const struct device_source_ops fleet_ops = {
     .destroy = fleet_destroy,
 };
 
-static int read_fault(const struct yaml_node *node, const struct fleet_entry *entry,
-                      struct node_fault *out_fault, struct err *err)
+static int read_node_fault(const struct yaml_node *node, const struct fleet_entry *entry,
+                           struct node_fault *out_fault, struct err *err)
 {
     struct node_fault fault = {.gpu = -1};
     struct sim_fault_place place;
@@ -253,7 +253,8 @@ static int read_fault(const struct yaml_node *node, const struct fleet_entry *en
     return 0;
 }
 
-static int read_faults(const struct yaml_node *node, struct fleet_entry *entry, struct err *err)
+static int read_node_faults(const struct yaml_node *node, struct fleet_entry *entry,
+                            struct err *err)
 {
     if (!node)
         return 0;
@@ -264,7 +265,7 @@ static int read_faults(const struct yaml_node *node, struct fleet_entry *entry, 
                           FAULTS_MAX);
     entry->faults = mem_array(yaml_count(node), sizeof *entry->faults);
     for (size_t i = 0; i < yaml_count(node); i++) {
-        int rc = read_fault(yaml_at(node, i), entry, &entry->faults[i], err);
+        int rc = read_node_fault(yaml_at(node, i), entry, &entry->faults[i], err);
         if (rc)
             return rc;
         entry->fault_count++;
@@ -291,8 +292,8 @@ static int read_models(struct fleet *fleet, const struct yaml_node *node, struct
     return 0;
 }
 
-static int read_entry(struct fleet *fleet, const struct yaml_node *node, struct fleet_entry *entry,
-                      struct err *err)
+static int read_fleet_entry(struct fleet *fleet, const struct yaml_node *node,
+                            struct fleet_entry *entry, struct err *err)
 {
     struct entry_text text = {.count = 1, .first = 1};
     int rc = yaml_read_fields(node, entry_fields, COUNT_OF(entry_fields), &text, err);
@@ -317,7 +318,7 @@ static int read_entry(struct fleet *fleet, const struct yaml_node *node, struct 
     if (rc)
         return rc;
     rc = sim_wiring_read(text.links, text.gpus, &entry->wiring, err);
-    return rc ? rc : read_faults(text.faults, entry, err);
+    return rc ? rc : read_node_faults(text.faults, entry, err);
 }
 
 static int read_entries(struct fleet *fleet, const struct yaml_node *nodes, struct err *err)
@@ -330,7 +331,7 @@ static int read_entries(struct fleet *fleet, const struct yaml_node *nodes, stru
     uint64_t node_total = 0, gpu_total = 0;
     for (size_t i = 0; i < yaml_count(nodes); i++) {
         struct fleet_entry *entry = &fleet->entries[fleet->entry_count++];
-        int rc = read_entry(fleet, yaml_at(nodes, i), entry, err);
+        int rc = read_fleet_entry(fleet, yaml_at(nodes, i), entry, err);
         if (rc)
             return rc;
         node_total += entry->count;

@@ -62,7 +62,7 @@ static double share_of_l2(const struct sim_model *model, const struct device_sm_
 }
 
 /* All SMs of a GPC together get no more than its limit. */
-static double rate_of(const struct sim_model *model, const struct device_sm_map *map,
+static double sm_rate(const struct sim_model *model, const struct device_sm_map *map,
                       const uint32_t *cpcs, uint32_t sm, double mhz)
 {
     double clock = mhz / model->nominal_clock.sm_mhz, own = 0, sum = 0;
@@ -86,7 +86,7 @@ static void read_turn(struct gpu *gpu, const struct device_sm_map *map, uint32_t
     for (uint32_t sm = 0; sm < model->sms; sm++) {
         if (map->turns[sm] != turn)
             continue;
-        double rate = rate_of(model, map, cpcs, sm, mhz);
+        double rate = sm_rate(model, map, cpcs, sm, mhz);
         /* Disturbances can only cost time. */
         rate /= 1 + fabs(model->noise.bandwidth * rng_normal(rng));
         rate /= 1 + model->health[HEALTH_PROCESSES];
@@ -97,8 +97,8 @@ static void read_turn(struct gpu *gpu, const struct device_sm_map *map, uint32_t
     gpu->busy_ns += any ? ns : 0;
 }
 
-static void map_reads(struct gpu *gpu, const struct device_sm_map *map,
-                      struct device_sm_map_answer *answer)
+static void map_l2_reads(struct gpu *gpu, const struct device_sm_map *map,
+                         struct device_sm_map_answer *answer)
 {
     struct rng rng;
     uint32_t cpcs[SIM_SMS_MAX];
@@ -130,8 +130,8 @@ static struct device_job job_of(const struct gpu *gpu, const struct device_sm_ma
 }
 
 /* As batches of jobs, which execute each load. */
-static int map_memory(struct gpu *gpu, const struct device_sm_map *map,
-                      struct device_sm_map_answer *answer, struct err *err)
+static int map_regions(struct gpu *gpu, const struct device_sm_map *map,
+                       struct device_sm_map_answer *answer, struct err *err)
 {
     uint32_t sms = gpu->model.sms;
     uint64_t bytes = gpu->device.limits.global_bytes / map->regions / PAGE_BYTES * PAGE_BYTES;
@@ -166,7 +166,7 @@ int gpu_map_sms(struct device *device, const void *request, void *answer, struct
     struct gpu *gpu = (struct gpu *)device;
     gpu_update(gpu);
     if (map->kind != DEVICE_SM_MAP_READ)
-        return map_memory(gpu, map, out_answer, err);
-    map_reads(gpu, map, out_answer);
+        return map_regions(gpu, map, out_answer, err);
+    map_l2_reads(gpu, map, out_answer);
     return 0;
 }

@@ -1,8 +1,12 @@
-/* The test of the whole memory on a simulated GPU. */
+/* Checks on a simulated GPU: the test of the whole memory, and that of the SMs. Warps that compute
+ * right have the hash that the host expects, so only the programs of wrong ones are executed, with
+ * a wrong bit. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
+#include "device/check_program.h"
 #include "device/sim/gpu.h"
 
 /* The part of the memory that a weak region has. */
@@ -35,15 +39,15 @@ static uint64_t weak_bytes(const struct sim_model *model, uint64_t offset, uint6
 }
 
 /* Disturbances can only cost time. */
-static uint64_t time_of(const struct sim_model *model, double bytes, double rate, struct rng *rng)
+static uint64_t region_ns(const struct sim_model *model, double bytes, double rate, struct rng *rng)
 {
     double memory = model->clock.memory_mhz / model->nominal_clock.memory_mhz / model->dram_factor;
     double ns = bytes / (rate * memory) * (1 + fabs(model->noise.bandwidth * rng_normal(rng)));
     return ns < 1 ? 1 : (uint64_t)(ns + 0.5);
 }
 
-static void compare(const struct sim_model *model, const struct device_memory_test *test,
-                    uint32_t pattern, uint64_t offset, struct device_region *region)
+static void compare_region(const struct sim_model *model, const struct device_memory_test *test,
+                           uint32_t pattern, uint64_t offset, struct device_region *region)
 {
     for (uint64_t i = 0; i < model->wrong_words; i++) {
         uint64_t at = model->wrong_offset + 8 * i;
@@ -59,7 +63,7 @@ static void compare(const struct sim_model *model, const struct device_memory_te
 
 /* A load at a random place of the region: half of them go to the far part of L2, some are slow, and
  * all miss the TLBs that do not reach so far. */
-static double load_cycles(const struct sim_model *model, uint64_t bytes, double dram_share)
+static double region_load_cycles(const struct sim_model *model, uint64_t bytes, double dram_share)
 {
     const struct sim_path *path = &model->paths[DEVICE_GLOBAL_CG];
     double dram =
@@ -80,13 +84,13 @@ static void test_region(struct gpu *gpu, const struct device_memory_test *test, 
     double weak = (double)weak_bytes(model, offset, region->bytes);
     double bytes = (double)region->bytes + weak * model->weak_share;
     for (uint32_t p = 0; p < test->patterns; p++) {
-        region->write_ns[p] = time_of(model, bytes, model->bandwidth.main_write, rng);
-        region->read_ns[p] = time_of(model, bytes, model->bandwidth.main_read, rng);
-        compare(model, test, p, offset, region);
+        region->write_ns[p] = region_ns(model, bytes, model->bandwidth.main_write, rng);
+        region->read_ns[p] = region_ns(model, bytes, model->bandwidth.main_read, rng);
+        compare_region(model, test, p, offset, region);
         gpu->busy_ns += (double)(region->write_ns[p] + region->read_ns[p]);
     }
     double more = weak / (double)region->bytes * model->weak_ns * model->clock.sm_mhz / 1e3;
-    double cycles = load_cycles(model, region->bytes, bytes / (double)region->bytes) + more;
+    double cycles = region_load_cycles(model, region->bytes, bytes / (double)region->bytes) + more;
     for (size_t i = 0; i < DEVICE_CHASES && test->loads; i++) {
         double jitter = model->noise.jitter_cycles * sqrt((double)test->loads) * rng_normal(rng);
         region->cycles[i] = (uint64_t)fmax(cycles * test->loads + jitter, 1);
@@ -137,5 +141,85 @@ int gpu_test_memory(struct device *device, const void *request, void *answer, st
         test_region(gpu, test, offset, &rng, region);
     }
     count_errors(gpu, test, gpu->busy_ns - begun_ns, &rng, out_map);
+    return 0;
+}
+
+enum { WARPS = 32, SECTION_WORDS = 1024, WRONG_SUB_CORE = 2, WRONG_BIT = 1 << 9 };
+
+/* What an SM starts in a cycle: of the arithmetic units additions and multiplications, by the
+ * number of its cores (CUDA programming guide, throughput of instructions; the others are guesses
+ * that nothing depends on). 0: it has no such unit. */
+static double unit_rate(const struct sim_model *model, enum device_unit unit)
+{
+    double cores = model->hardware.cores_per_sm;
+    double capability = strtod(model->hardware.compute_capability, NULL);
+    switch (unit) {
+    case DEVICE_UNIT_INT:
+    case DEVICE_UNIT_FP64:
+        return cores;
+    case DEVICE_UNIT_FP32:
+        return 2 * cores;
+    case DEVICE_UNIT_MMA_F16:
+    case DEVICE_UNIT_MMA_BF16:
+        return capability >= 8 ? 16 * cores : 0;
+    case DEVICE_UNIT_MMA_FP8:
+        return capability >= 8.9 ? 16 * cores : 0;
+    case DEVICE_UNIT_WGMMA_F16:
+    case DEVICE_UNIT_WGMMA_BF16:
+        return capability == 9 ? 32 * cores : 0;
+    case DEVICE_UNIT_WGMMA_FP8:
+        return capability == 9 ? 64 * cores : 0;
+    default:
+        return cores / 32;
+    }
+}
+
+/* Draws how many of a sub-core's hashes are wrong. */
+static uint32_t draw_wrong(const struct sim_model *model, enum device_unit unit, size_t place,
+                           uint32_t count, struct rng *rng)
+{
+    uint32_t wrong = 0;
+    if (unit != DEVICE_UNIT_FP32 || model->wrong_share <= 0 ||
+        place != (size_t)model->wrong_sm * DEVICE_SUB_CORES + WRONG_SUB_CORE)
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        wrong += rng_uniform(rng) < model->wrong_share;
+    return wrong;
+}
+
+int gpu_check_unit(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_check *check = request;
+    struct device_check_answer *out_answer = answer;
+    struct gpu *gpu = (struct gpu *)device;
+    const struct sim_model *model = &gpu->model;
+    gpu_update(gpu);
+    double rate = unit_rate(model, check->unit);
+    if (rate <= 0)
+        return err_set(err, -ENOTSUP, "%s: this GPU does not have it",
+                       device_unit_name(check->unit));
+    struct check_run run = {
+        .unit = check->unit, .seed = check->seed, .warps = WARPS, .section_words = SECTION_WORDS};
+    double mhz = gpu_clock_mhz(gpu, gpu->busy_ns), ns = 1e6 * check->target_ms;
+    double period_cycles = (double)check_operations(&run) * WARPS / rate;
+    run.periods = (uint32_t)fmax(ns * mhz / 1e3 / period_cycles, 1);
+    out_answer->place_count = (size_t)model->sms * DEVICE_SUB_CORES;
+    out_answer->places = mem_array(out_answer->place_count, sizeof *out_answer->places);
+    struct rng rng;
+    rng_init(&rng, rng_derive(gpu->noise_seed, "unit check", gpu->stream_number++), "noise");
+    for (size_t i = 0; i < out_answer->place_count; i++) {
+        struct device_check_place *place = &out_answer->places[i];
+        place->count = WARPS / DEVICE_SUB_CORES;
+        place->wrong = draw_wrong(model, check->unit, i, place->count, &rng);
+        if (!place->wrong)
+            continue;
+        place->wrong_hash = check_hash(&run, WRONG_BIT);
+        if (place->wrong_hash == check_hash(&run, 0))
+            place->wrong = 0;
+    }
+    out_answer->operations = check_operations(&run) * run.periods * WARPS;
+    out_answer->cycles = (uint64_t)(period_cycles * run.periods + 0.5);
+    out_answer->elapsed_ns = (uint64_t)((double)out_answer->cycles * 1e3 / mhz + 0.5);
+    gpu->busy_ns += (double)out_answer->elapsed_ns;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* The banks of a simulated SM's shared memory. */
-#ifndef GPUMEMTOPO_DEVICE_SIM_SHARED_BANKS_H
-#define GPUMEMTOPO_DEVICE_SIM_SHARED_BANKS_H
+#ifndef GPUMEMTOPO_DEVICE_SIM_SHARED_MEMORY_H
+#define GPUMEMTOPO_DEVICE_SIM_SHARED_MEMORY_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* The blocks of a stream on the SMs of a simulated GPU. */
-#ifndef GPUMEMTOPO_DEVICE_SIM_STREAM_BLOCKS_H
-#define GPUMEMTOPO_DEVICE_SIM_STREAM_BLOCKS_H
+#ifndef GPUMEMTOPO_DEVICE_SIM_STREAM_H
+#define GPUMEMTOPO_DEVICE_SIM_STREAM_H
 
 #include <stdint.h>
 
