@@ -92,7 +92,8 @@ static bool same_clusters(const struct device_cluster_answer *a,
 {
     return a->clusters == b->clusters && a->cycle_count == b->cycle_count &&
            memcmp(a->sms, b->sms, a->clusters * size * sizeof *a->sms) == 0 &&
-           memcmp(a->cycles, b->cycles, a->cycle_count * sizeof *a->cycles) == 0;
+           (!a->cycle_count ||
+            memcmp(a->cycles, b->cycles, a->cycle_count * sizeof *a->cycles) == 0);
 }
 
 /* The tiny GPU has clusters of two blocks, and none of four. */
