@@ -1,7 +1,6 @@
 /* Replaces all names of an inventory by pseudonyms. */
 #include "inventory/anonymous.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,51 +8,32 @@
 #include "inventory/fingerprint.h"
 #include "inventory/sm_rates.h"
 
-static int learn_gpu(struct pseudonyms *names, const struct inventory_gpu *gpu)
+static const enum pseudonym_kind pseudonym_kinds[] = {[SCHEMA_PRIVATE_NODE] = PSEUDONYM_NODE,
+                                                      [SCHEMA_PRIVATE_SLOT] = PSEUDONYM_SLOT,
+                                                      [SCHEMA_PRIVATE_GPU] = PSEUDONYM_GPU};
+
+static void learn_text(void *names, enum schema_privacy privacy, char **text)
 {
-    return pseudonyms_add(names, PSEUDONYM_NODE, gpu->node) ||
-                   pseudonyms_add(names, PSEUDONYM_SLOT, gpu->pci) ||
-                   pseudonyms_add(names, PSEUDONYM_GPU, gpu->uuid) ||
-                   pseudonyms_add(names, PSEUDONYM_SERIAL, facts_text(&gpu->board, "serial"))
-               ? -ENOMEM
-               : 0;
+    if (privacy != SCHEMA_PRIVATE_TEXT)
+        pseudonyms_add(names, pseudonym_kinds[privacy], *text);
 }
 
-static int learn_outliers(struct pseudonyms *names, const struct inventory_outlier *list,
-                          size_t count)
+static void learn_facts(void *names, struct facts *facts)
 {
-    for (size_t i = 0; i < count; i++)
-        if (pseudonyms_add(names, PSEUDONYM_NODE, list[i].node) ||
-            pseudonyms_add(names, PSEUDONYM_SLOT, list[i].pci) ||
-            pseudonyms_add(names, PSEUDONYM_GPU, list[i].uuid))
-            return -ENOMEM;
-    return 0;
-}
-
-static int learn_node(struct pseudonyms *names, const struct inventory_node *node)
-{
-    for (size_t i = 0; i < node->gpu_count; i++)
-        if (pseudonyms_add(names, PSEUDONYM_GPU, node->gpus[i]))
-            return -ENOMEM;
-    return pseudonyms_add(names, PSEUDONYM_NODE, node->node);
+    pseudonyms_add(names, PSEUDONYM_SERIAL, facts_text(facts, "serial"));
 }
 
 int anonymous_learn(struct pseudonyms *names, const struct inventory *inventory)
 {
-    for (size_t i = 0; i < inventory->gpu_count; i++)
-        if (learn_gpu(names, &inventory->gpus[i]))
-            return -ENOMEM;
-    for (size_t i = 0; i < inventory->unmeasured_count; i++)
-        if (pseudonyms_add(names, PSEUDONYM_NODE, inventory->unmeasured[i].node) ||
-            pseudonyms_add(names, PSEUDONYM_GPU, inventory->unmeasured[i].uuid))
-            return -ENOMEM;
-    for (size_t i = 0; i < inventory->node_finding_count; i++)
-        if (learn_node(names, &inventory->node_findings[i]))
-            return -ENOMEM;
-    return learn_outliers(names, inventory->outliers, inventory->outlier_count) ||
-                   learn_outliers(names, inventory->watch, inventory->watch_count)
-               ? -ENOMEM
-               : 0;
+    const struct schema_visitor visitor = {learn_text, learn_facts, names};
+    /* GPUs are numbered in this order; the rest names the same ones, or those of a baseline. */
+    struct inventory all = *inventory, first = {.gpus = all.gpus,
+                                                .gpu_count = all.gpu_count,
+                                                .unmeasured = all.unmeasured,
+                                                .unmeasured_count = all.unmeasured_count};
+    schema_visit(&inventory_schema, &first, &visitor);
+    schema_visit(&inventory_schema, &all, &visitor);
+    return 0;
 }
 
 /* A fingerprint, the maps that it comes from, and the rates of the SMs identify the die. */
@@ -71,56 +51,17 @@ int anonymous_facts(struct pseudonyms *names, struct facts *facts)
     for (size_t i = 0; i < facts->count; i++) {
         struct fact *fact = &facts->items[i];
         bool serial = strcmp(fact->key, "serial") == 0;
-        if (serial && fact->kind != FACT_TEXT && fact->kind != FACT_UNKNOWN) {
-            /* A file that was written by hand may have a number there. */
-            free(fact->text);
-            fact->text = NULL;
-            fact->kind = FACT_UNKNOWN;
-        }
-        if (serial && fact->kind == FACT_TEXT
-                ? pseudonyms_replace(names, PSEUDONYM_SERIAL, &fact->text)
-                : pseudonyms_clean(names, &fact->text))
-            return -ENOMEM;
+        /* A file that was written by hand may have a number there. */
+        if (serial && fact->kind != FACT_TEXT && fact->kind != FACT_UNKNOWN)
+            fact_clear(fact);
+        if (serial && fact->kind == FACT_TEXT)
+            pseudonyms_replace(names, PSEUDONYM_SERIAL, &fact->text);
+        else
+            pseudonyms_clean(names, &fact->text);
+        for (size_t k = 0; fact->kind == FACT_TEXTS && k < fact->count; k++)
+            pseudonyms_clean(names, &fact->texts[k]);
     }
     return 0;
-}
-
-static int apply_gpu(struct pseudonyms *names, struct inventory_gpu *gpu)
-{
-    return pseudonyms_replace(names, PSEUDONYM_NODE, &gpu->node) ||
-                   pseudonyms_replace(names, PSEUDONYM_SLOT, &gpu->pci) ||
-                   pseudonyms_replace(names, PSEUDONYM_GPU, &gpu->uuid) ||
-                   pseudonyms_clean(names, &gpu->first_reason) ||
-                   anonymous_facts(names, &gpu->board) || anonymous_facts(names, &gpu->hardware) ||
-                   anonymous_facts(names, &gpu->config) || anonymous_facts(names, &gpu->health) ||
-                   anonymous_facts(names, &gpu->links)
-               ? -ENOMEM
-               : 0;
-}
-
-static int apply_outliers(struct pseudonyms *names, struct inventory_outlier *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (pseudonyms_replace(names, PSEUDONYM_NODE, &list[i].node) ||
-            pseudonyms_replace(names, PSEUDONYM_SLOT, &list[i].pci) ||
-            pseudonyms_replace(names, PSEUDONYM_GPU, &list[i].uuid))
-            return -ENOMEM;
-        for (size_t k = 0; k < list[i].finding_count; k++)
-            if (pseudonyms_clean(names, &list[i].findings[k].cause))
-                return -ENOMEM;
-    }
-    return 0;
-}
-
-static int apply_node(struct pseudonyms *names, struct inventory_node *node)
-{
-    for (size_t i = 0; i < node->gpu_count; i++)
-        if (pseudonyms_replace(names, PSEUDONYM_GPU, &node->gpus[i]))
-            return -ENOMEM;
-    return pseudonyms_replace(names, PSEUDONYM_NODE, &node->node) ||
-                   pseudonyms_clean(names, &node->finding)
-               ? -ENOMEM
-               : 0;
 }
 
 /* Whether the note "map" of the metric has a figure of each SM that depends on its place on the
@@ -131,47 +72,29 @@ static bool maps_the_die(const char *metric)
            strncmp(metric, "cluster.", 8) == 0 || strncmp(metric, "die.", 4) == 0;
 }
 
-static int apply_model(struct pseudonyms *names, struct inventory_model *model)
+static void clean_text(void *names, enum schema_privacy privacy, char **text)
 {
-    if (anonymous_facts(names, &model->identity) || anonymous_facts(names, &model->config) ||
-        anonymous_facts(names, &model->health))
-        return -ENOMEM;
-    for (size_t i = 0; i < model->memory.count; i++) {
-        struct measure *m = &model->memory.items[i];
-        if (maps_the_die(m->metric))
-            facts_remove(&m->notes, "map");
-        if (pseudonyms_clean(names, &m->reason) || anonymous_facts(names, &m->notes))
-            return -ENOMEM;
-    }
-    return 0;
+    if (privacy == SCHEMA_PRIVATE_TEXT)
+        pseudonyms_clean(names, text);
+    else
+        pseudonyms_replace(names, pseudonym_kinds[privacy], text);
 }
 
-static int apply_unmeasured(struct pseudonyms *names, struct inventory_unmeasured *entry)
+static void clean_facts(void *names, struct facts *facts)
 {
-    return pseudonyms_replace(names, PSEUDONYM_NODE, &entry->node) ||
-                   pseudonyms_replace(names, PSEUDONYM_GPU, &entry->uuid) ||
-                   pseudonyms_clean(names, &entry->reason)
-               ? -ENOMEM
-               : 0;
+    anonymous_facts(names, facts);
 }
 
 int anonymous_apply(struct pseudonyms *names, struct inventory *inventory)
 {
-    for (size_t i = 0; i < inventory->model_count; i++)
-        if (apply_model(names, &inventory->models[i]))
-            return -ENOMEM;
-    for (size_t i = 0; i < inventory->gpu_count; i++)
-        if (apply_gpu(names, &inventory->gpus[i]))
-            return -ENOMEM;
-    for (size_t i = 0; i < inventory->node_finding_count; i++)
-        if (apply_node(names, &inventory->node_findings[i]))
-            return -ENOMEM;
-    for (size_t i = 0; i < inventory->unmeasured_count; i++)
-        if (apply_unmeasured(names, &inventory->unmeasured[i]))
-            return -ENOMEM;
-    if (apply_outliers(names, inventory->outliers, inventory->outlier_count) ||
-        apply_outliers(names, inventory->watch, inventory->watch_count))
-        return -ENOMEM;
+    const struct schema_visitor visitor = {clean_text, clean_facts, names};
+    for (size_t i = 0; i < inventory->model_count; i++) {
+        const struct measures *memory = &inventory->models[i].memory;
+        for (size_t k = 0; k < memory->count; k++)
+            if (maps_the_die(memory->items[k].metric))
+                facts_remove(&memory->items[k].notes, "map");
+    }
+    schema_visit(&inventory_schema, inventory, &visitor);
     anonymous_command(inventory->command, &inventory->command_count);
     inventory->anonymous = true;
     return 0;
@@ -181,17 +104,16 @@ int anonymous_inventories(struct inventory *const *inventories, size_t count,
                           const struct inventory *baseline)
 {
     struct pseudonyms *names = NULL;
-    int rc = pseudonyms_create(&names);
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = anonymous_learn(names, inventories[i]);
-    if (!rc && baseline)
-        rc = anonymous_learn(names, baseline);
-    if (!rc)
-        rc = pseudonyms_seal(names);
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = anonymous_apply(names, inventories[i]);
+    pseudonyms_create(&names);
+    for (size_t i = 0; i < count; i++)
+        anonymous_learn(names, inventories[i]);
+    if (baseline)
+        anonymous_learn(names, baseline);
+    pseudonyms_seal(names);
+    for (size_t i = 0; i < count; i++)
+        anonymous_apply(names, inventories[i]);
     pseudonyms_destroy(names);
-    return rc;
+    return 0;
 }
 
 /* The value of this flag is a number or one of a few words. */

@@ -1,15 +1,16 @@
-/* One GPU's result: names, copy and release. */
+/* One GPU's result: its members, names and binary form. */
 #include "inventory/gpu_result.h"
 
 #include <errno.h>
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "inventory/fingerprint.h"
-#include "inventory/names.h"
 #include "inventory/sm_rates.h"
+#include "inventory/wire/frame.h"
 
 const char *const gpu_status_names[] = {"ok",     "outlier", "timed_out", "crashed",
                                         "failed", "lost",    "busy",      NULL};
@@ -19,44 +20,62 @@ const char *gpu_status_name(enum gpu_status status)
     return gpu_status_names[status];
 }
 
-static void drop_lists(struct gpu_result *result)
+#define GPU_IDENTITY_ROWS                                                                          \
+    {"uuid", FIELD_TEXT(struct gpu_result, uuid), .flags = SCHEMA_NULL},                           \
+        {"node", FIELD_TEXT(struct gpu_result, node), .flags = SCHEMA_NULL},                       \
+        {"pci", FIELD_TEXT(struct gpu_result, pci), .flags = SCHEMA_NULL},                         \
+        {"index", FIELD_I32(struct gpu_result, index), .flags = SCHEMA_NULL},                      \
+        {"rank", FIELD_I32(struct gpu_result, rank), .flags = SCHEMA_NULL},                        \
+        {"name", FIELD_TEXT(struct gpu_result, name), .flags = SCHEMA_NULL},                       \
+        {"model_key", FIELD_TEXT(struct gpu_result, model_key), .flags = SCHEMA_NULL},             \
+        {"status", FIELD_ENUM(struct gpu_result, status, gpu_status_names)},                       \
+        {"reason", FIELD_TEXT(struct gpu_result, reason), .flags = SCHEMA_NULL},                   \
+    {                                                                                              \
+        "gpus_given", FIELD_U32(struct gpu_result, gpus_given)                                     \
+    }
+
+static const struct schema_field gpu_plan_fields[] = {GPU_IDENTITY_ROWS};
+const struct schema gpu_plan_schema = {
+    .name = "gpu_plan", .size = sizeof(struct gpu_result), SCHEMA_FIELDS(gpu_plan_fields)};
+
+static const struct schema_field gpu_figure_fields[] = {
+    {"hardware", FIELD_FACTS(struct gpu_result, hardware)},
+    {"board", FIELD_FACTS(struct gpu_result, board)},
+    {"config", FIELD_FACTS(struct gpu_result, config)},
+    {"health", FIELD_FACTS(struct gpu_result, health)},
+    {"timings", FIELD_FACTS(struct gpu_result, timings)},
+    {"measures", FIELD_MEASURES(struct gpu_result, measures), .max = WIRE_ITEMS_MAX},
+    {"measured_again", FIELD_FACTS(struct gpu_result, measured_again)},
+};
+static const struct schema gpu_figures_schema = {
+    .name = "gpu_figures", .size = sizeof(struct gpu_result), SCHEMA_FIELDS(gpu_figure_fields)};
+
+static const struct schema_field gpu_result_fields[] = {
+    GPU_IDENTITY_ROWS,
+    {"first_status", FIELD_ENUM(struct gpu_result, first_status, gpu_status_names)},
+    {"first_reason", FIELD_TEXT(struct gpu_result, first_reason), .flags = SCHEMA_NULL},
+    {"elapsed_s", FIELD_F64(struct gpu_result, elapsed_s), .max = DBL_MAX},
+    {"figures", FIELD_PART(&gpu_figures_schema)},
+};
+const struct schema gpu_result_schema = {
+    .name = "gpu_result", .size = sizeof(struct gpu_result), SCHEMA_FIELDS(gpu_result_fields)};
+
+static void gpu_result_release(const struct schema *schema, struct gpu_result *result)
 {
-    facts_fini_list(&result->hardware);
-    facts_fini_list(&result->board);
-    facts_fini_list(&result->config);
-    facts_fini_list(&result->health);
-    facts_fini_list(&result->timings);
-    measures_fini_lists(&result->measures);
-    facts_fini_list(&result->measured_again);
+    if (result->in_message)
+        schema_fini_lists(schema, result);
+    else
+        schema_fini(schema, result);
 }
 
 void gpu_result_drop_figures(struct gpu_result *result)
 {
-    if (result->in_message) {
-        drop_lists(result);
-        return;
-    }
-    facts_fini(&result->hardware);
-    facts_fini(&result->board);
-    facts_fini(&result->config);
-    facts_fini(&result->health);
-    facts_fini(&result->timings);
-    measures_fini(&result->measures);
-    facts_fini(&result->measured_again);
+    gpu_result_release(&gpu_figures_schema, result);
 }
 
 void gpu_result_fini(struct gpu_result *result)
 {
-    if (!result->in_message) {
-        free(result->uuid);
-        free(result->node);
-        free(result->pci);
-        free(result->name);
-        free(result->model_key);
-        free(result->reason);
-        free(result->first_reason);
-    }
-    gpu_result_drop_figures(result);
+    gpu_result_release(&gpu_result_schema, result);
     memset(result, 0, sizeof *result);
 }
 
@@ -64,74 +83,98 @@ int gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from
 {
     char **const places[] = {&to->uuid, &to->node, &to->pci, &to->name, &to->model_key};
     const char *const texts[] = {from->uuid, from->node, from->pci, from->name, from->model_key};
-    char *copies[COUNT_OF(places)] = {NULL};
-    for (size_t i = 0; i < COUNT_OF(places); i++)
-        if (str_copy_to(&copies[i], texts[i]))
-            goto no_memory;
     for (size_t i = 0; i < COUNT_OF(places); i++) {
+        char *copy = str_copy(texts[i]);
         free(*places[i]);
-        *places[i] = copies[i];
+        *places[i] = copy;
     }
     to->index = from->index;
     return 0;
-no_memory:
-    for (size_t i = 0; i < COUNT_OF(places); i++)
-        free(copies[i]);
-    return -ENOMEM;
 }
 
 int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
 {
-    struct gpu_result copy = {
-        .index = from->index,
-        .rank = from->rank,
-        .status = from->status,
-        .elapsed_s = from->elapsed_s,
-        .first_status = from->first_status,
-        .gpus_given = from->gpus_given,
-    };
-    if (str_copy_to(&copy.uuid, from->uuid) || str_copy_to(&copy.node, from->node) ||
-        str_copy_to(&copy.pci, from->pci) || str_copy_to(&copy.name, from->name) ||
-        str_copy_to(&copy.model_key, from->model_key) || str_copy_to(&copy.reason, from->reason) ||
-        str_copy_to(&copy.first_reason, from->first_reason) ||
-        facts_copy(&copy.hardware, &from->hardware) || facts_copy(&copy.board, &from->board) ||
-        facts_copy(&copy.config, &from->config) || facts_copy(&copy.health, &from->health) ||
-        facts_copy(&copy.timings, &from->timings) ||
-        measures_copy(&copy.measures, &from->measures) ||
-        facts_copy(&copy.measured_again, &from->measured_again)) {
-        gpu_result_fini(&copy);
-        return -ENOMEM;
-    }
-    *to = copy;
+    schema_copy(&gpu_result_schema, to, from);
+    to->in_message = false;
     return 0;
+}
+
+/* The binary form: version, CRC-32, then the members. */
+enum { GPU_RESULT_VERSION = 4 };
+
+void gpu_result_encode(const struct gpu_result *result, struct strbuf *buffer)
+{
+    struct strbuf body = {0};
+    schema_encode(&gpu_result_schema, result, &body);
+    wire_put_u32(buffer, GPU_RESULT_VERSION);
+    wire_put_u32(buffer, frame_crc32(body.data, body.length));
+    strbuf_append(buffer, body.data, body.length);
+    buffer->failed |= body.failed;
+    strbuf_fini(&body);
+}
+
+static int decode_result(const void *data, size_t length, bool framed,
+                         struct gpu_result *out_result, struct err *err)
+{
+    struct wire_reader reader = {.data = data, .length = length, .in_place = framed};
+    uint32_t version = wire_get_u32(&reader);
+    uint32_t sum = wire_get_u32(&reader);
+    if (reader.bad)
+        return err_set(err, -EBADMSG, "a GPU's result is cut off after %zu bytes", length);
+    if (version != GPU_RESULT_VERSION)
+        return err_set(err, -EBADMSG, "a GPU's result has version %u, expected %d", version,
+                       GPU_RESULT_VERSION);
+    const char *body = (const char *)data + reader.position;
+    if (!framed && sum != frame_crc32(body, length - reader.position))
+        return err_set(err, -EBADMSG, "a GPU's result is damaged: wrong checksum");
+    struct gpu_result result = {.in_message = framed};
+    schema_decode(&gpu_result_schema, &reader, &result);
+    if (reader.bad || reader.position != length) {
+        gpu_result_fini(&result);
+        return err_set(err, -EBADMSG, "a GPU's result is malformed at byte %zu of %zu",
+                       reader.position, length);
+    }
+    *out_result = result;
+    return 0;
+}
+
+int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_result,
+                      struct err *err)
+{
+    return decode_result(data, length, false, out_result, err);
+}
+
+int gpu_result_decode_framed(void *data, size_t length, struct gpu_result *out_result,
+                             struct err *err)
+{
+    return decode_result(data, length, true, out_result, err);
 }
 
 int gpu_result_second_values(const struct gpu_result *again, struct facts *out_values)
 {
-    const struct fact *throttle = facts_get(&again->health, "throttle");
-    if (measures_numbers(&again->measures, out_values))
-        return -ENOMEM;
-    if (!throttle || throttle->kind != FACT_TEXT)
-        return 0;
-    return facts_set_real(out_values, GPU_RESULT_THROTTLED, !str_equal(throttle->text, "none"));
+    const char *throttle = facts_text(&again->health, "throttle");
+    measures_numbers(&again->measures, out_values);
+    if (throttle)
+        facts_set_real(out_values, GPU_RESULT_THROTTLED, strcmp(throttle, "none") != 0);
+    return 0;
 }
 
-static int take_note(struct gpu_result *result, const char *key)
+/* Moves a note of any measure to the facts of the board. */
+static void take_note(struct gpu_result *result, const char *key)
 {
     for (size_t i = 0; i < result->measures.count; i++) {
         struct facts *notes = &result->measures.items[i].notes;
-        const char *text = facts_text(notes, key);
-        if (!text)
+        const struct fact *note = facts_get(notes, key);
+        if (!note || note->kind == FACT_UNKNOWN)
             continue;
-        if (facts_set_text(&result->board, key, text))
-            return -ENOMEM;
+        facts_set(&result->board, note);
         facts_remove(notes, key);
     }
-    return 0;
 }
 
 int gpu_result_take_fingerprint(struct gpu_result *result)
 {
-    int rc = take_note(result, FINGERPRINT_FACT);
-    return rc ? rc : take_note(result, SM_RATES_FACT);
+    take_note(result, FINGERPRINT_FACT);
+    take_note(result, SM_RATES_FACT);
+    return 0;
 }

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "inventory/measure.h"
-#include "schema/facts.h"
+#include "schema/schema.h"
 
 enum gpu_status {
     GPU_OK,
@@ -18,7 +18,9 @@ enum gpu_status {
     GPU_FAILED,
     GPU_LOST,
     GPU_BUSY,
+    GPU_STATUS_COUNT
 };
+extern const char *const gpu_status_names[GPU_STATUS_COUNT + 1]; /* the last one is NULL */
 const char *gpu_status_name(enum gpu_status status);
 
 /* How the reason begins if the survey was ended before the GPU was measured: it says nothing about
@@ -53,6 +55,9 @@ struct gpu_result {
     bool in_message;             /* all texts lie in a message: they are valid as long as it is,
                                     and not freed with the result */
 };
+
+/* All members; those that are known before a GPU is measured. */
+extern const struct schema gpu_result_schema, gpu_plan_schema;
 
 void gpu_result_fini(struct gpu_result *result);
 

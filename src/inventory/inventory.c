@@ -1,16 +1,428 @@
-/* The inventory of a fleet: names and release. */
+/* The inventory of a fleet: its members, names and release. */
 #include "inventory/inventory.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "inventory/names.h"
+#include "base/mem.h"
 
 const char *const inventory_kind_names[] = {"failing", "degraded", "misconfigured", "mismatched",
                                             NULL};
 
 const char inventory_bare_node[] = "no GPU visible on this node";
+
+/* Rows that several tables have. */
+#define NODE_ROW(s, text)                                                                          \
+    {                                                                                              \
+        "node", FIELD_TEXT(s, node), .flags = SCHEMA_NULL, .privacy = SCHEMA_PRIVATE_NODE,         \
+                                     .words = text                                                 \
+    }
+#define PCI_ROW(s)                                                                                 \
+    {                                                                                              \
+        "pci", FIELD_TEXT(s, pci), .flags = SCHEMA_NULL, .privacy = SCHEMA_PRIVATE_SLOT,           \
+                                   .words = "PCI address"                                          \
+    }
+#define UUID_ROW(s)                                                                                \
+    {                                                                                              \
+        "uuid", FIELD_TEXT(s, uuid), .flags = SCHEMA_NULL, .privacy = SCHEMA_PRIVATE_GPU           \
+    }
+#define STATUS_ROW(s)                                                                              \
+    {                                                                                              \
+        "status", FIELD_ENUM(s, status, gpu_status_names)                                          \
+    }
+#define FACTS_ROW(s, member, text)                                                                 \
+    {                                                                                              \
+#member, FIELD_FACTS(s, member), .privacy = SCHEMA_PRIVATE_TEXT, .words = text             \
+    }
+
+static const struct schema_field header_fields[] = {
+    {"schema", SCHEMA_CONSTANT, .max = INVENTORY_SCHEMA, .words = "version of this format"},
+    {"version", FIELD_TEXT(struct inventory, version),
+     .words = "of the program that made the file"},
+    {"generated", FIELD_TEXT(struct inventory, generated), .words = "UTC, ISO 8601",
+     .pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"},
+    {"command", FIELD_TEXTS(struct inventory, command, command_count),
+     .words = "the program and its arguments"},
+    {"seed", FIELD_U64(struct inventory, seed), .words = "of random numbers"},
+    {"backend", FIELD_TEXT(struct inventory, backend),
+     .words = "what measured: cuda or sim; a replay has what was recorded"},
+    {"measured_by", FIELD_TEXTS(struct inventory, measured_by, measured_by_count),
+     .flags = SCHEMA_OPTIONAL,
+     .words = "of a merged file: the versions of the program that measured, if they are not just "
+              "`version`"},
+    {"anonymous", FIELD_BOOL(struct inventory, anonymous), .flags = SCHEMA_OPTIONAL,
+     .words = "true: nodes, UUIDs, serial numbers and addresses are pseudonyms"},
+};
+static const struct schema header_schema = {.name = "gpumemtopo",
+                                            SCHEMA_FIELDS(header_fields),
+                                            .style = WRITER_FLOW,
+                                            .words = "Where the file comes from."};
+
+static const struct schema_field survey_fields[] = {
+    {"nodes", FIELD_U32(struct inventory, total_nodes)},
+    {"ranks", FIELD_U32(struct inventory, total_ranks)},
+    {"gpus", FIELD_U32(struct inventory, total_gpus)},
+    {"measured", FIELD_U32(struct inventory, total_measured)},
+    {"unmeasured", FIELD_U32(struct inventory, total_unmeasured)},
+    {"lost_ranks", FIELD_U32(struct inventory, total_lost_ranks)},
+    {"outliers", FIELD_U32(struct inventory, total_outliers)},
+    {"wall_s", FIELD_F64(struct inventory, wall_s), .flags = SCHEMA_NULL, .unit = "s",
+     .words = "from the start of the survey to its report"},
+    {"exit_code", FIELD_I32(struct inventory, exit_code), .max = 4, .words = "of the program"},
+};
+static const struct schema survey_schema = {.name = "survey",
+                                            SCHEMA_FIELDS(survey_fields),
+                                            .style = WRITER_FLOW,
+                                            .words = "Numbers of the whole survey."};
+
+static const struct schema_field population_fields[] = {
+    {"by", FIELD_TEXT(struct inventory_population, by), .words = "the fact that they share"},
+    {"value", FIELD_TEXT(struct inventory_population, value), .flags = SCHEMA_NULL,
+     .words = "null: unknown"},
+    {"count", FIELD_U32(struct inventory_population, count),
+     .words = "GPUs of this population that were measured"},
+    {"figures", FIELD_FACTS(struct inventory_population, figures),
+     .words = "the usual value of each metric that differs between the populations"},
+};
+static const struct schema population_schema = {
+    .name = "population",
+    .size = sizeof(struct inventory_population),
+    SCHEMA_FIELDS(population_fields),
+    .style = WRITER_FLOW,
+    .words = "GPUs of a model that share a fact which nobody can change in operation."};
+
+static void print_memory(struct writer *writer, const char *key, const void *model)
+{
+    measures_print(writer, key, &((const struct inventory_model *)model)->memory);
+}
+
+static int read_memory(const struct yaml_node *node, void *model, struct err *err)
+{
+    return measures_read(node, &((struct inventory_model *)model)->memory, err);
+}
+
+static const struct schema_form memory_form = {print_memory, read_memory};
+
+static const struct schema_field model_fields[] = {
+    {"id", FIELD_TEXT(struct inventory_model, id), .words = "a slug, unique in the file"},
+    {"name", FIELD_TEXT(struct inventory_model, name), .flags = SCHEMA_NULL},
+    {"key", FIELD_TEXT(struct inventory_model, key), .flags = SCHEMA_NULL,
+     .words = "what makes the model: PCI ids, name, MIG profile"},
+    {"count", FIELD_U32(struct inventory_model, count),
+     .words = "GPUs of this model that were measured"},
+    FACTS_ROW(struct inventory_model, identity, "the hardware, as the driver reports it"),
+    FACTS_ROW(struct inventory_model, config, "the settings that more than half of its GPUs have"),
+    FACTS_ROW(struct inventory_model, health, "likewise: errors, wear, heat"),
+    {"populations",
+     FIELD_LIST(struct inventory_model, populations, population_count, struct inventory_population,
+                &population_schema),
+     .flags = SCHEMA_OPTIONAL, .words = "if GPUs of this model have different boards"},
+    {"memory", FIELD_MEASURES(struct inventory_model, memory), .form = &memory_form,
+     .json_schema = "\"$ref\": \"#/$defs/group\"",
+     .words = "memories, their attributes, and attributes of attributes: `l1_data.size`, "
+              "`main.bandwidth.read`"},
+};
+static const struct schema model_schema = {.name = "model",
+                                           .size = sizeof(struct inventory_model),
+                                           SCHEMA_FIELDS(model_fields),
+                                           .words =
+                                               "A model: the consensus over its healthy GPUs."};
+
+/* A value of a GPU is [value, spread], followed by a word unless it is exact and ok. */
+static const char *const value_words[] = {"noisy", "unsupported", "failed", "at_least"};
+
+static void print_values(struct writer *writer, const char *key, const void *object)
+{
+    const struct inventory_gpu *gpu = object;
+    writer_map(writer, key, WRITER_FLOW);
+    for (size_t i = 0; i < gpu->value_count; i++) {
+        const struct inventory_value *value = &gpu->values[i];
+        writer_list(writer, value->metric, WRITER_FLOW);
+        writer_number(writer, NULL, value->value);
+        writer_number(writer, NULL, value->spread);
+        if (isfinite(value->value) && value->bound == MEASURE_AT_LEAST)
+            writer_text(writer, NULL, "at_least");
+        else if (value->status != MEASURE_OK)
+            writer_text(writer, NULL, measure_status_name(value->status));
+        writer_end(writer);
+    }
+    writer_end(writer);
+}
+
+static int read_value(const struct yaml_node *node, struct inventory_value *value, struct err *err)
+{
+    size_t word;
+    if (yaml_kind(node) != YAML_SEQUENCE || yaml_count(node) < 2 || yaml_count(node) > 3)
+        return yaml_error(node, err, "expected [value, spread] or [value, spread, status]");
+    int rc = schema_read_number(yaml_at(node, 0), &value->value, err);
+    if (!rc)
+        rc = schema_read_number(yaml_at(node, 1), &value->spread, err);
+    if (rc)
+        return rc;
+    if (yaml_count(node) < 3) {
+        value->status = isnan(value->value) ? MEASURE_FAILED : MEASURE_OK;
+        return 0;
+    }
+    rc = yaml_as_word(yaml_at(node, 2), value_words, COUNT_OF(value_words), &word, err);
+    if (rc)
+        return rc;
+    if (word == COUNT_OF(value_words) - 1)
+        value->bound = MEASURE_AT_LEAST;
+    else
+        value->status = (enum measure_status)(word + MEASURE_NOISY);
+    return 0;
+}
+
+static int read_values(const struct yaml_node *node, void *object, struct err *err)
+{
+    struct inventory_gpu *gpu = object;
+    int rc = yaml_expect(node, YAML_MAPPING, err);
+    if (rc || !yaml_count(node))
+        return rc;
+    gpu->values = mem_array(yaml_count(node), sizeof *gpu->values);
+    for (size_t i = 0; i < yaml_count(node) && !rc; i++) {
+        gpu->values[i].metric = str_copy(yaml_key(node, i));
+        gpu->value_count = i + 1;
+        rc = read_value(yaml_at(node, i), &gpu->values[i], err);
+    }
+    return rc;
+}
+
+static const struct schema_form values_form = {print_values, read_values};
+
+static const struct schema_field value_fields[] = {
+    {"metric", FIELD_TEXT(struct inventory_value, metric)},
+    {"value", FIELD_F64(struct inventory_value, value), .flags = SCHEMA_NULL},
+    {"spread", FIELD_F64(struct inventory_value, spread), .flags = SCHEMA_NULL},
+    {"status", FIELD_ENUM(struct inventory_value, status, measure_status_names)},
+    {"bound", FIELD_ENUM(struct inventory_value, bound, measure_bound_names)},
+};
+static const struct schema value_schema = {
+    .name = "value", .size = sizeof(struct inventory_value), SCHEMA_FIELDS(value_fields)};
+
+static const struct schema_field first_try_fields[] = {
+    {"status", FIELD_ENUM(struct inventory_gpu, first_status, gpu_status_names),
+     .min = GPU_TIMED_OUT, .max = GPU_FAILED},
+    {"reason", FIELD_TEXT(struct inventory_gpu, first_reason), .flags = SCHEMA_NULL,
+     .privacy = SCHEMA_PRIVATE_TEXT},
+};
+static const struct schema first_try_schema = {
+    .name = "first_try",
+    SCHEMA_FIELDS(first_try_fields),
+    .style = WRITER_FLOW,
+    .words = "How the first worker of a GPU that was tried again ended."};
+
+/* Keys that facts may have, for the documentation and the JSON Schema. */
+static const struct schema_field links_keys[] = {
+    {"gpus", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .words = "their UUIDs"},
+    {"state", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL,
+     .words = "ok; host: copies go through the host; failed; wrong: data arrived wrong; unknown: "
+              "not measured"},
+    {"read", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
+     .words = "by a copy engine from the peer; -: not measured. The same for the others"},
+    {"write", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
+     .words = "by a copy engine to the peer"},
+    {"both", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
+     .words = "both ways at once, in sum"},
+    {"sm_read", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
+     .words = "by loads of all SMs"},
+    {"sm_write", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
+     .words = "by stores of all SMs"},
+    {"sm_both", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
+     .words = "by loads and stores of all SMs at once, in sum"},
+    {"latency", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "cycles", .words = "of a load"},
+    {"latency_ns", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "ns", .words = "of a load"},
+    {"why", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL,
+     .words = "why the first one that failed did; alone: why there is no link to measure, and what "
+              "would measure it"},
+};
+static const struct schema links_schema = {
+    .name = "links",
+    SCHEMA_FIELDS(links_keys),
+    .style = WRITER_FLOW,
+    .words = "Links to the other GPUs of the node: lists of words, one word for each peer, in the "
+             "same order.",
+    .rules = "\"anyOf\": [{\"required\": [\"gpus\", \"state\"]}, {\"required\": [\"why\"], "
+             "\"maxProperties\": 1}]"};
+
+static const char *const together_names[] = {"together", "one after the other", NULL};
+static const struct schema_field load_keys[] = {
+    {"throttle", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL,
+     .words = "the throttle reasons that were seen"},
+    {"gpus_of_node", SCHEMA_ENUM, .flags = SCHEMA_OPTIONAL, .names = together_names,
+     .name_count = 2},
+    {"begun_after_s", SCHEMA_F64, .flags = SCHEMA_OPTIONAL, .max = 1e18, .unit = "s",
+     .words = "for which it waited for other nodes and for its turn"},
+    {"curve", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL,
+     .words = "of a GPU that is an outlier, or has a finding about its load: points of seconds, "
+              "MHz, W, C and C of the memory, separated by semicolons; 0: not known"},
+};
+static const struct schema load_schema = {.name = "load",
+                                          SCHEMA_FIELDS(load_keys),
+                                          .style = WRITER_FLOW,
+                                          .words = "The sustained load of a GPU."};
+
+static const struct schema_field gpu_fields[] = {
+    UUID_ROW(struct inventory_gpu),
+    NODE_ROW(struct inventory_gpu, "host name"),
+    PCI_ROW(struct inventory_gpu),
+    {"index", FIELD_I32(struct inventory_gpu, index), .flags = SCHEMA_NULL,
+     .words = "NVML's minor number"},
+    {"rank", FIELD_I32(struct inventory_gpu, rank), .flags = SCHEMA_NULL,
+     .words = "the rank that measured it"},
+    {"model", FIELD_TEXT(struct inventory_gpu, model), .flags = SCHEMA_NULL,
+     .words = "the id of one of the models"},
+    STATUS_ROW(struct inventory_gpu),
+    {"first_try", FIELD_PART(&first_try_schema), .flags = SCHEMA_OPTIONAL,
+     .words = "if a first worker gave no result and the GPU was tried again"},
+    {"gpus_given", FIELD_U32(struct inventory_gpu, gpus_given), .flags = SCHEMA_OPTIONAL,
+     .words = "so many GPUs of the node could be seen by the tasks there; absent: not known"},
+    {"serial", FIELD_FACT(struct inventory_gpu, board), .flags = SCHEMA_OPTIONAL},
+    {"part", FIELD_FACT(struct inventory_gpu, board), .flags = SCHEMA_OPTIONAL},
+    {"vbios", FIELD_FACT(struct inventory_gpu, board), .flags = SCHEMA_OPTIONAL},
+    {"driver", FIELD_FACT(struct inventory_gpu, board), .flags = SCHEMA_OPTIONAL},
+    {"board", FIELD_FACTS(struct inventory_gpu, board), .flags = SCHEMA_OPTIONAL | SCHEMA_REST,
+     .privacy = SCHEMA_PRIVATE_TEXT, .words = "further facts about this unit"},
+    {"hardware", FIELD_FACTS(struct inventory_gpu, hardware), .flags = SCHEMA_OPTIONAL,
+     .privacy = SCHEMA_PRIVATE_TEXT, .words = "what differs from the model's identity"},
+    FACTS_ROW(struct inventory_gpu, config, "what differs from the model's majority"),
+    FACTS_ROW(struct inventory_gpu, health,
+              "errors, wear, heat: what differs from the model's majority"),
+    {"values",
+     FIELD_LIST(struct inventory_gpu, values, value_count, struct inventory_value, &value_schema),
+     .form = &values_form,
+     .json_schema =
+         "\"type\": \"object\", \"additionalProperties\": {\"type\": \"array\", \"prefixItems\": "
+         "[{\"$ref\": \"#/$defs/figure_or_null\"}, {\"$ref\": \"#/$defs/figure_or_null\"}, "
+         "{\"enum\": [\"noisy\", \"unsupported\", \"failed\", \"at_least\"]}], \"items\": false, "
+         "\"minItems\": 2, \"maxItems\": 3}",
+     .words = "every judged metric: value, the GPU's own spread, and a word unless it is an exact "
+              "number that is ok"},
+    {"measured_again", FIELD_FACTS(struct inventory_gpu, measured_again), .flags = SCHEMA_OPTIONAL,
+     .json_schema = "\"type\": \"object\", \"additionalProperties\": {\"$ref\": "
+                    "\"#/$defs/figure_or_null\"}",
+     .words = "second values of figures that looked bad; null: the second measurement failed; "
+              "clock.throttled: 1 if a throttle reason was there again, otherwise 0"},
+    {"links", FIELD_FACTS(struct inventory_gpu, links), .flags = SCHEMA_OPTIONAL,
+     .privacy = SCHEMA_PRIVATE_TEXT, .of = &links_schema},
+    {"load", FIELD_FACTS(struct inventory_gpu, load), .flags = SCHEMA_OPTIONAL, .of = &load_schema},
+};
+const struct schema inventory_gpu_schema = {
+    .name = "gpu",
+    .size = sizeof(struct inventory_gpu),
+    SCHEMA_FIELDS(gpu_fields),
+    .words = "One GPU. What it shares with most of its model is in the entry of the model."};
+
+static const struct schema_field node_fields[] = {
+    NODE_ROW(struct inventory_node, "null: a slot or a model, as the finding says"),
+    {"finding", FIELD_TEXT(struct inventory_node, finding), .flags = SCHEMA_NULL,
+     .privacy = SCHEMA_PRIVATE_TEXT},
+    {"kind", FIELD_ENUM(struct inventory_node, kind, inventory_kind_names), .flags = SCHEMA_PRESENT,
+     .count_offset = SCHEMA_OFFSET(struct inventory_node, accused, bool),
+     .words = "null: nobody is flagged; otherwise the GPUs listed are outliers"},
+    {"gpus", FIELD_TEXTS(struct inventory_node, gpus, gpu_count), .privacy = SCHEMA_PRIVATE_GPU,
+     .words = "UUIDs of the GPUs concerned"},
+};
+static const struct schema node_schema = {
+    .name = "node",
+    .size = sizeof(struct inventory_node),
+    SCHEMA_FIELDS(node_fields),
+    .style = WRITER_FLOW,
+    .words = "What is to be said of a node, a slot or a model as a whole. What is wrong by a rule, "
+             "which needs no peers, is also among the outliers, GPU by GPU."};
+
+static const struct schema_field finding_fields[] = {
+    {"metric", FIELD_TEXT(struct inventory_finding, metric)},
+    {"value", FIELD_F64(struct inventory_finding, value), .flags = SCHEMA_NULL},
+    {"expected", FIELD_F64(struct inventory_finding, expected), .flags = SCHEMA_NULL},
+    {"unit", FIELD_TEXT(struct inventory_finding, unit), .flags = SCHEMA_NULL},
+    {"deviation", FIELD_F64(struct inventory_finding, deviation), .flags = SCHEMA_NULL,
+     .words = "share of the expected value"},
+    {"score", FIELD_F64(struct inventory_finding, score), .flags = SCHEMA_NULL,
+     .words = "robust z; null where the basis is neither a fleet nor the world"},
+    {"basis", FIELD_TEXT(struct inventory_finding, basis), .flags = SCHEMA_NULL,
+     .words = "fleet, reference, baseline, world or rule"},
+    {"cause", FIELD_TEXT(struct inventory_finding, cause), .flags = SCHEMA_NULL,
+     .privacy = SCHEMA_PRIVATE_TEXT},
+    {"confirmed", FIELD_TEXT(struct inventory_finding, confirmed), .flags = SCHEMA_OPTIONAL,
+     .pattern = "^(2 of 2|1 of 2|by its cause|by ([2-9]|[1-9][0-9]+) figures|no)$",
+     .words = "what else shows the deviation: `2 of 2` measurements, `1 of 2`, `by 3 figures`, `by "
+              "its cause`, `no`"},
+};
+static const struct schema finding_schema = {.name = "finding",
+                                             .size = sizeof(struct inventory_finding),
+                                             SCHEMA_FIELDS(finding_fields),
+                                             .style = WRITER_FLOW,
+                                             .words = "One deviation of one GPU."};
+
+#define OUTLIER_ROWS                                                                               \
+    UUID_ROW(struct inventory_outlier), NODE_ROW(struct inventory_outlier, NULL),                  \
+        PCI_ROW(struct inventory_outlier),                                                         \
+    {                                                                                              \
+        "model", FIELD_TEXT(struct inventory_outlier, model), .flags = SCHEMA_NULL                 \
+    }
+#define FINDINGS_ROW                                                                               \
+    {                                                                                              \
+        "findings", FIELD_LIST(struct inventory_outlier, findings, finding_count,                  \
+                               struct inventory_finding, &finding_schema)                          \
+    }
+
+static const struct schema_field outlier_fields[] = {
+    OUTLIER_ROWS,
+    {"kind", FIELD_ENUM(struct inventory_outlier, kind, inventory_kind_names)},
+    FINDINGS_ROW,
+};
+static const struct schema outlier_schema = {.name = "outlier",
+                                             .size = sizeof(struct inventory_outlier),
+                                             SCHEMA_FIELDS(outlier_fields),
+                                             .words = "A GPU that deviates, and why."};
+
+static const struct schema_field watched_fields[] = {OUTLIER_ROWS, FINDINGS_ROW};
+static const struct schema watched_schema = {
+    .name = "watched",
+    .size = sizeof(struct inventory_outlier),
+    SCHEMA_FIELDS(watched_fields),
+    .words = "A GPU with deviations that are too small to flag it."};
+
+static const struct schema_field unmeasured_fields[] = {
+    NODE_ROW(struct inventory_unmeasured, NULL),
+    {"rank", FIELD_I32(struct inventory_unmeasured, rank), .flags = SCHEMA_NULL},
+    UUID_ROW(struct inventory_unmeasured),
+    STATUS_ROW(struct inventory_unmeasured),
+    {"reason", FIELD_TEXT(struct inventory_unmeasured, reason), .flags = SCHEMA_NULL,
+     .privacy = SCHEMA_PRIVATE_TEXT},
+    {"gpus_given", FIELD_U32(struct inventory_unmeasured, gpus_given), .flags = SCHEMA_OPTIONAL,
+     .words = "of a rank that lists no GPU: so many the launcher gave to its node"},
+};
+static const struct schema unmeasured_schema = {
+    .name = "unmeasured",
+    .size = sizeof(struct inventory_unmeasured),
+    SCHEMA_FIELDS(unmeasured_fields),
+    .style = WRITER_FLOW,
+    .words = "A GPU that was not measured, or a rank whose GPUs are not known."};
+
+static const struct schema_field inventory_fields[] = {
+    {"gpumemtopo", FIELD_PART(&header_schema)},
+    {"survey", FIELD_PART(&survey_schema)},
+    {"models",
+     FIELD_LIST(struct inventory, models, model_count, struct inventory_model, &model_schema)},
+    {"gpus",
+     FIELD_LIST(struct inventory, gpus, gpu_count, struct inventory_gpu, &inventory_gpu_schema)},
+    {"nodes", FIELD_LIST(struct inventory, node_findings, node_finding_count, struct inventory_node,
+                         &node_schema)},
+    {"outliers", FIELD_LIST(struct inventory, outliers, outlier_count, struct inventory_outlier,
+                            &outlier_schema)},
+    {"watch",
+     FIELD_LIST(struct inventory, watch, watch_count, struct inventory_outlier, &watched_schema)},
+    {"unmeasured", FIELD_LIST(struct inventory, unmeasured, unmeasured_count,
+                              struct inventory_unmeasured, &unmeasured_schema)},
+};
+const struct schema inventory_schema = {
+    .name = "inventory",
+    .size = sizeof(struct inventory),
+    SCHEMA_FIELDS(inventory_fields),
+    .words = "What gpumemtopo-survey writes: a fleet's GPUs, their memory hierarchies by model, "
+             "and what is odd about them."};
 
 const char *inventory_kind_name(enum inventory_kind kind)
 {
@@ -20,89 +432,6 @@ const char *inventory_kind_name(enum inventory_kind kind)
 bool inventory_value_is_good(const struct inventory_value *value)
 {
     return value->status == MEASURE_OK && value->bound == MEASURE_EXACT && isfinite(value->value);
-}
-
-static void texts_fini(char **texts, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(texts[i]);
-    free(texts);
-}
-
-static void model_fini(struct inventory_model *model)
-{
-    free(model->id);
-    free(model->name);
-    free(model->key);
-    facts_fini(&model->identity);
-    facts_fini(&model->config);
-    facts_fini(&model->health);
-    for (size_t i = 0; i < model->population_count; i++) {
-        free(model->populations[i].by);
-        free(model->populations[i].value);
-        facts_fini(&model->populations[i].figures);
-    }
-    free(model->populations);
-    measures_fini(&model->memory);
-}
-
-void inventory_gpu_fini(struct inventory_gpu *gpu)
-{
-    free(gpu->uuid);
-    free(gpu->node);
-    free(gpu->pci);
-    free(gpu->model);
-    free(gpu->first_reason);
-    facts_fini(&gpu->board);
-    facts_fini(&gpu->hardware);
-    facts_fini(&gpu->config);
-    facts_fini(&gpu->health);
-    for (size_t i = 0; i < gpu->value_count; i++)
-        free(gpu->values[i].metric);
-    free(gpu->values);
-    facts_fini(&gpu->measured_again);
-    facts_fini(&gpu->links);
-    facts_fini(&gpu->load);
-}
-
-static void outliers_fini(struct inventory_outlier *outliers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct inventory_outlier *outlier = &outliers[i];
-        free(outlier->uuid);
-        free(outlier->node);
-        free(outlier->pci);
-        free(outlier->model);
-        for (size_t f = 0; f < outlier->finding_count; f++) {
-            free(outlier->findings[f].metric);
-            free(outlier->findings[f].unit);
-            free(outlier->findings[f].basis);
-            free(outlier->findings[f].cause);
-            free(outlier->findings[f].confirmed);
-        }
-        free(outlier->findings);
-    }
-    free(outliers);
-}
-
-static void nodes_fini(struct inventory_node *nodes, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(nodes[i].node);
-        free(nodes[i].finding);
-        texts_fini(nodes[i].gpus, nodes[i].gpu_count);
-    }
-    free(nodes);
-}
-
-static void unmeasured_fini(struct inventory_unmeasured *unmeasured, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(unmeasured[i].node);
-        free(unmeasured[i].uuid);
-        free(unmeasured[i].reason);
-    }
-    free(unmeasured);
 }
 
 size_t inventory_measured_by_count(const struct inventory *inventory)
@@ -123,22 +452,12 @@ void inventory_put_measured_by(const struct inventory *inventory, struct strbuf 
     }
 }
 
+void inventory_gpu_fini(struct inventory_gpu *gpu)
+{
+    schema_fini(&inventory_gpu_schema, gpu);
+}
+
 void inventory_fini(struct inventory *inventory)
 {
-    free(inventory->version);
-    free(inventory->generated);
-    texts_fini(inventory->command, inventory->command_count);
-    free(inventory->backend);
-    texts_fini(inventory->measured_by, inventory->measured_by_count);
-    for (size_t i = 0; i < inventory->model_count; i++)
-        model_fini(&inventory->models[i]);
-    free(inventory->models);
-    for (size_t i = 0; i < inventory->gpu_count; i++)
-        inventory_gpu_fini(&inventory->gpus[i]);
-    free(inventory->gpus);
-    nodes_fini(inventory->node_findings, inventory->node_finding_count);
-    outliers_fini(inventory->outliers, inventory->outlier_count);
-    outliers_fini(inventory->watch, inventory->watch_count);
-    unmeasured_fini(inventory->unmeasured, inventory->unmeasured_count);
-    memset(inventory, 0, sizeof *inventory);
+    schema_fini(&inventory_schema, inventory);
 }

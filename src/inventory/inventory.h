@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "inventory/gpu_result.h"
 #include "inventory/measure.h"
-#include "schema/facts.h"
+#include "schema/schema.h"
 
 enum { INVENTORY_SCHEMA = 1 };
 
@@ -82,6 +82,7 @@ struct inventory_finding {
 };
 
 enum inventory_kind { KIND_FAILING, KIND_DEGRADED, KIND_MISCONFIGURED, KIND_MISMATCHED };
+extern const char *const inventory_kind_names[5]; /* by kind, then NULL */
 const char *inventory_kind_name(enum inventory_kind kind);
 
 /* An outlier, or in `watch` a deviation too small to accuse the GPU (then kind is not written). */
@@ -142,6 +143,8 @@ struct inventory {
     struct inventory_unmeasured *unmeasured;
     size_t unmeasured_count;
 };
+
+extern const struct schema inventory_schema, inventory_gpu_schema;
 
 /* An exact number with status ok. */
 bool inventory_value_is_good(const struct inventory_value *value);

@@ -1,7 +1,6 @@
 /* Measured attributes, kept in the order in which they were first added. */
 #include "inventory/measure.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +8,135 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "inventory/names.h"
 
 const char *const measure_status_names[] = {"ok", "noisy", "unsupported", "failed", NULL};
+static const char *const measure_kind_names[] = {"number", "words", NULL};
+const char *const measure_bound_names[] = {"exact", "at_least", NULL};
+
+/* A number with status ok or noisy must be finite, and its spread finite and not negative. */
+static bool measure_is_sound(const void *object)
+{
+    const struct measure *m = object;
+    return m->kind != MEASURE_NUMBER || !measure_status_valued(m->status) ||
+           (isfinite(m->value) && isfinite(m->spread) && m->spread >= 0);
+}
+
+/* An invalid measure is sent as failed; otherwise the reader would refuse the whole GPU. */
+static void measure_repair(void *object)
+{
+    static char not_finite[] = "not a finite number";
+    struct measure *m = object;
+    if (!measure_is_sound(m)) {
+        m->status = MEASURE_FAILED;
+        m->reason = not_finite;
+    }
+    if (!(m->confidence >= 0 && m->confidence <= 1))
+        m->confidence = NAN;
+}
+
+/* The number, the words, or null. */
+static void measure_print_value(struct writer *writer, const char *key, const void *object)
+{
+    const struct measure *m = object;
+    bool valued = measure_status_valued(m->status);
+    if (!valued || m->kind == MEASURE_NUMBER) {
+        writer_number(writer, key, valued ? m->value : NAN);
+        return;
+    }
+    writer_list(writer, key, WRITER_FLOW);
+    for (size_t i = 0; i < m->word_count; i++)
+        writer_text(writer, NULL, m->words[i]);
+    writer_end(writer);
+}
+
+static int measure_read_value(const struct yaml_node *node, void *object, struct err *err)
+{
+    struct measure *m = object;
+    if (yaml_kind(node) != YAML_SEQUENCE)
+        return schema_read_number(node, &m->value, err);
+    m->kind = MEASURE_WORDS;
+    return schema_read_texts(node, &m->words, &m->word_count, err);
+}
+
+static const struct schema_form measure_value_form = {measure_print_value, measure_read_value};
+
+/* Evidence is written with a value only. */
+static bool measure_shows(const void *object, const struct schema_field *field)
+{
+    const struct measure *m = object;
+    bool valued = measure_status_valued(m->status);
+    bool number = valued && m->kind == MEASURE_NUMBER;
+    switch (field->offset) {
+    case offsetof(struct measure, unit):
+        return m->unit || number;
+    case offsetof(struct measure, spread):
+        return number;
+    case offsetof(struct measure, confidence):
+    case offsetof(struct measure, n):
+        return valued;
+    case offsetof(struct measure, method):
+        return m->method || number;
+    case offsetof(struct measure, status):
+        return m->status != MEASURE_OK;
+    case offsetof(struct measure, reason):
+        return m->status != MEASURE_OK || m->reason;
+    case offsetof(struct measure, bound):
+        return valued && m->bound == MEASURE_AT_LEAST;
+    default:
+        return true;
+    }
+}
+
+static const struct schema_field measure_fields[] = {
+    {"metric", FIELD_TEXT(struct measure, metric), .flags = SCHEMA_KEY | SCHEMA_WIRE_ONLY},
+    {"kind", FIELD_ENUM(struct measure, kind, measure_kind_names), .flags = SCHEMA_WIRE_ONLY},
+    {"words", FIELD_TEXTS(struct measure, words, word_count), .flags = SCHEMA_WIRE_ONLY,
+     .max = WIRE_ITEMS_MAX},
+    {"value", FIELD_F64(struct measure, value), .form = &measure_value_form,
+     .flags = SCHEMA_NULL | SCHEMA_ANY,
+     .json_schema = "\"anyOf\": [{\"$ref\": \"#/$defs/figure_or_null\"}, {\"$ref\": "
+                    "\"#/$defs/words\"}]",
+     .words = "the value: a number, or a list of words"},
+    {"unit", FIELD_TEXT(struct measure, unit), .flags = SCHEMA_NULL | SCHEMA_OPTIONAL,
+     .words = "B, cycles, GB/s, ...; empty for counts"},
+    {"spread", FIELD_F64(struct measure, spread),
+     .flags = SCHEMA_NULL | SCHEMA_OPTIONAL | SCHEMA_ANY,
+     .json_schema = "\"$ref\": \"#/$defs/figure_or_null\"",
+     .words = "of a GPU's own repetitions: half-width in the unit"},
+    {"confidence", FIELD_F64(struct measure, confidence), .flags = SCHEMA_NULL | SCHEMA_OPTIONAL,
+     .max = 1, .words = "that the value is right"},
+    {"n", FIELD_U32(struct measure, n), .flags = SCHEMA_OPTIONAL,
+     .words = "repetitions or samples behind the value"},
+    {"method", FIELD_TEXT(struct measure, method), .flags = SCHEMA_NULL | SCHEMA_OPTIONAL,
+     .words = "how it was measured"},
+    {"status", FIELD_ENUM(struct measure, status, measure_status_names), .flags = SCHEMA_OPTIONAL,
+     .words = "absent: ok"},
+    {"reason", FIELD_TEXT(struct measure, reason), .flags = SCHEMA_NULL | SCHEMA_OPTIONAL,
+     .privacy = SCHEMA_PRIVATE_TEXT, .words = "why the status is not ok"},
+    {"bound", FIELD_ENUM(struct measure, bound, measure_bound_names), .flags = SCHEMA_OPTIONAL,
+     .min = MEASURE_AT_LEAST, .max = MEASURE_AT_LEAST,
+     .words = "the value is a lower bound; absent: it is exact"},
+    {"notes", FIELD_FACTS(struct measure, notes), .flags = SCHEMA_INLINE,
+     .privacy = SCHEMA_PRIVATE_TEXT,
+     .words = "any further keys are notes: reported, nominal, carveout, ns and the like"},
+};
+const struct schema measure_schema = {
+    .name = "measure",
+    .size = sizeof(struct measure),
+    SCHEMA_FIELDS(measure_fields),
+    .words = "One measured attribute of a memory.",
+    .style = WRITER_FLOW,
+    .rules =
+        "\"allOf\": [{\"if\": {\"properties\": {\"status\": {\"enum\": [\"unsupported\", "
+        "\"failed\"]}}, \"required\": [\"status\"]}, \"then\": {\"properties\": {\"value\": "
+        "{\"type\": \"null\"}}, \"required\": [\"reason\"]}, \"else\": {\"properties\": "
+        "{\"value\": {\"type\": [\"number\", \"array\"]}}}}, {\"if\": {\"properties\": "
+        "{\"value\": {\"type\": \"number\"}}}, \"then\": {\"required\": [\"unit\", \"spread\", "
+        "\"confidence\", \"n\", \"method\"]}}]",
+    .shows = measure_shows,
+    .repair = measure_repair,
+    .sound = measure_is_sound,
+};
 
 const char *measure_status_name(enum measure_status status)
 {
@@ -23,7 +148,7 @@ bool measure_status_valued(enum measure_status status)
     return status == MEASURE_OK || status == MEASURE_NOISY;
 }
 
-static struct measure *find(const struct measures *measures, const char *metric)
+static struct measure *find_measure(const struct measures *measures, const char *metric)
 {
     for (size_t i = 0; i < measures->count; i++)
         if (strcmp(measures->items[i].metric, metric) == 0)
@@ -31,33 +156,21 @@ static struct measure *find(const struct measures *measures, const char *metric)
     return NULL;
 }
 
-/* Takes ownership of *measure; on failure it is released. */
-static struct measure *put(struct measures *measures, struct measure *measure)
-{
-    struct measure *slot = find(measures, measure->metric);
-    if (slot) {
-        measure_fini(slot);
-    } else {
-        struct measure *grown =
-            mem_grow(measures->items, &measures->capacity, measures->count + 1, sizeof *grown);
-        if (!grown) {
-            measure_fini(measure);
-            return NULL;
-        }
-        measures->items = grown;
-        slot = &grown[measures->count++];
-    }
-    *slot = *measure;
-    return slot;
-}
-
 /* Adds a copy of `shape`, strings and words included. */
 static struct measure *add_copy(struct measures *measures, const struct measure *shape)
 {
     struct measure copy;
-    if (measure_copy(&copy, shape))
-        return NULL;
-    return put(measures, &copy);
+    schema_copy(&measure_schema, &copy, shape);
+    struct measure *slot = find_measure(measures, copy.metric);
+    if (slot) {
+        measure_fini(slot);
+    } else {
+        measures->items = mem_grow(measures->items, &measures->capacity, measures->count + 1,
+                                   sizeof *measures->items);
+        slot = &measures->items[measures->count++];
+    }
+    *slot = copy;
+    return slot;
 }
 
 struct measure *measures_add(struct measures *measures, const char *metric, double value,
@@ -89,9 +202,7 @@ struct measure *measures_add_words(struct measures *measures, const char *metric
 
 int measure_set_status(struct measure *measure, enum measure_status status, const char *reason)
 {
-    char *copy = NULL;
-    if (str_copy_to(&copy, reason))
-        return -ENOMEM;
+    char *copy = str_copy(reason);
     free(measure->reason);
     measure->reason = copy;
     measure->status = status;
@@ -100,7 +211,7 @@ int measure_set_status(struct measure *measure, enum measure_status status, cons
 
 const struct measure *measures_get(const struct measures *measures, const char *metric)
 {
-    return find(measures, metric);
+    return find_measure(measures, metric);
 }
 
 bool measure_same_memory(const char *metric, const char *other)
@@ -111,78 +222,29 @@ bool measure_same_memory(const char *metric, const char *other)
 
 bool measures_value(const struct measures *measures, const char *metric, double *out_value)
 {
-    const struct measure *measure = find(measures, metric);
+    const struct measure *measure = find_measure(measures, metric);
     if (!measure || measure->kind != MEASURE_NUMBER || !measure_status_valued(measure->status))
         return false;
     *out_value = measure->value;
     return true;
 }
 
-static bool copy_words(struct measure *to, const struct measure *from)
-{
-    to->words = from->word_count ? mem_array(from->word_count, sizeof *to->words) : NULL;
-    if (from->word_count && !to->words)
-        return false;
-    for (; to->word_count < from->word_count; to->word_count++)
-        if (str_copy_to(&to->words[to->word_count], from->words[to->word_count]))
-            return false;
-    return true;
-}
-
 int measure_copy(struct measure *to, const struct measure *from)
 {
-    struct measure copy = *from;
-    copy.metric = copy.reason = copy.unit = copy.method = NULL;
-    copy.words = NULL;
-    copy.word_count = 0;
-    memset(&copy.notes, 0, sizeof copy.notes);
-    if (str_copy_to(&copy.metric, from->metric) || str_copy_to(&copy.reason, from->reason) ||
-        str_copy_to(&copy.unit, from->unit) || str_copy_to(&copy.method, from->method) ||
-        !copy_words(&copy, from) || facts_copy(&copy.notes, &from->notes)) {
-        measure_fini(&copy);
-        return -ENOMEM;
-    }
-    *to = copy;
+    schema_copy(&measure_schema, to, from);
     return 0;
 }
 
 int measures_copy(struct measures *to, const struct measures *from)
 {
-    for (size_t i = 0; i < from->count; i++) {
-        if (!add_copy(to, &from->items[i])) {
-            measures_fini(to);
-            return -ENOMEM;
-        }
-    }
+    for (size_t i = 0; i < from->count; i++)
+        add_copy(to, &from->items[i]);
     return 0;
 }
 
 void measure_fini(struct measure *measure)
 {
-    free(measure->metric);
-    free(measure->reason);
-    free(measure->unit);
-    free(measure->method);
-    for (size_t i = 0; i < measure->word_count; i++)
-        free(measure->words[i]);
-    free(measure->words);
-    facts_fini(&measure->notes);
-    memset(measure, 0, sizeof *measure);
-}
-
-void measure_fini_lists(struct measure *measure)
-{
-    free(measure->words);
-    facts_fini_list(&measure->notes);
-    memset(measure, 0, sizeof *measure);
-}
-
-void measures_fini_lists(struct measures *measures)
-{
-    for (size_t i = 0; i < measures->count; i++)
-        measure_fini_lists(&measures->items[i]);
-    free(measures->items);
-    memset(measures, 0, sizeof *measures);
+    schema_fini(&measure_schema, measure);
 }
 
 void measures_fini(struct measures *measures)
@@ -213,14 +275,6 @@ void measure_round(struct measure *measure)
             measure->notes.items[i].real = measure_digits(measure->notes.items[i].real, 6);
 }
 
-static int set_spread(const struct measure *m, struct facts *out_numbers)
-{
-    char *name = str_format("%s" MEASURE_SPREAD, m->metric);
-    int rc = name ? facts_set_real(out_numbers, name, m->spread) : -ENOMEM;
-    free(name);
-    return rc;
-}
-
 int measures_numbers(const struct measures *measures, struct facts *out_numbers)
 {
     for (size_t i = 0; i < measures->count; i++) {
@@ -228,10 +282,13 @@ int measures_numbers(const struct measures *measures, struct facts *out_numbers)
         if (m->kind != MEASURE_NUMBER || m->bound != MEASURE_EXACT || !isfinite(m->value) ||
             !measure_status_valued(m->status))
             continue;
-        if (m->status == MEASURE_OK && facts_set_real(out_numbers, m->metric, m->value))
-            return -ENOMEM;
-        if (isfinite(m->spread) && set_spread(m, out_numbers))
-            return -ENOMEM;
+        if (m->status == MEASURE_OK)
+            facts_set_real(out_numbers, m->metric, m->value);
+        if (isfinite(m->spread)) {
+            char *name = str_format("%s" MEASURE_SPREAD, m->metric);
+            facts_set_real(out_numbers, name, m->spread);
+            free(name);
+        }
     }
     return 0;
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "schema/facts.h"
+#include "schema/schema.h"
 
 enum measure_status {
     MEASURE_OK,
@@ -20,8 +20,11 @@ enum measure_kind {
     MEASURE_WORDS, /* a list of words: which memories share storage */
 };
 
+extern const char *const measure_status_names[5]; /* by status, then NULL */
+
 /* Whether the value is exact or a lower bound. */
 enum measure_bound { MEASURE_EXACT, MEASURE_AT_LEAST };
+extern const char *const measure_bound_names[3];
 
 struct measure {
     char *metric; /* "l1_data.size", "main.bandwidth.read" */
@@ -40,12 +43,23 @@ struct measure {
     struct facts notes; /* reported, nominal, carveout, ns, ...: further figures beside the value */
 };
 
+extern const struct schema measure_schema;
+
 /* Ordered as added; zero-initialised is empty. */
 struct measures {
     struct measure *items;
     size_t count;
     size_t capacity;
 };
+
+/* The row of a member of this type. */
+#define FIELD_MEASURES(s, member)                                                                  \
+    .type = SCHEMA_STRUCT, .of = &measure_schema, .list = true, .grows = true,                     \
+    SCHEMA_ITEMS(s, member.items, member.count, struct measure)
+
+/* Measures as a nested mapping, split at the dots of the metrics ("l1_data.size"). */
+void measures_print(struct writer *writer, const char *key, const struct measures *measures);
+int measures_read(const struct yaml_node *node, struct measures *measures, struct err *err);
 
 /* Adds a number (or, with measures_add_missing, the lack of one) and returns the entry, so that the
  * caller can set further fields; NULL: out of memory. The pointer is valid until the next add. An
@@ -72,10 +86,6 @@ int measures_copy(struct measures *to, const struct measures *from); /* to is em
 int measure_copy(struct measure *to, const struct measure *from);
 void measure_fini(struct measure *measure);
 void measures_fini(struct measures *measures);
-
-/* Release the lists; the texts lie elsewhere and stay. */
-void measure_fini_lists(struct measure *measure);
-void measures_fini_lists(struct measures *measures);
 
 /* Removes meaningless digits: value and notes are rounded to six significant digits (whole numbers
  * stay), the spread to three, the confidence to four decimals. Rounding comes before judging, so

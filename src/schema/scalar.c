@@ -17,6 +17,8 @@ static bool is_reserved(const char *text)
 {
     static const char *const words[] = {"y",   "n",    "yes",   "no",  "on",
                                         "off", "true", "false", "null"};
+    if (!strchr("yYnNoOtTfF", *text)) /* saves the comparisons for most texts */
+        return false;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (strcasecmp(text, words[i]) == 0)
             return true;

@@ -37,7 +37,7 @@ struct member member_of(const struct schema_field *field, const void *object)
 {
     char *at = (char *)object + field->offset;
     size_t bytes = item_bytes(field);
-    if (!(field->flags & SCHEMA_LIST))
+    if (!field->list)
         return (struct member){at, 1, bytes};
     size_t count;
     memcpy(&count, (const char *)object + field->count_offset, sizeof count);
@@ -49,7 +49,7 @@ char *member_allocate(const struct schema_field *field, void *object, size_t cou
 {
     char *items = count ? mem_array(count, item_bytes(field)) : NULL;
     member_set(field, object, items, 0);
-    if (field->flags & SCHEMA_GROWS)
+    if (field->grows)
         memcpy((char *)object + field->count_offset + sizeof count, &count, sizeof count);
     return items;
 }
@@ -64,11 +64,9 @@ bool member_absent(const struct schema_field *field, const void *object)
 {
     struct member m = member_of(field, object);
     static const struct facts none;
-    if (field->flags & SCHEMA_LIST)
+    if (field->list)
         return !m.count;
     switch (field->type) {
-    case SCHEMA_F64:
-        return isnan(*(const double *)m.at);
     case SCHEMA_FACTS:
         return !((const struct facts *)m.at)->count;
     case SCHEMA_FACT:
@@ -88,72 +86,109 @@ bool member_null(const struct schema_field *field, const void *object)
     return field->flags & SCHEMA_PRESENT && !*((const bool *)object + field->count_offset);
 }
 
-/* fields_*: of all members, where *object may be a part of a larger struct. */
-static void fields_fini(const struct schema *schema, void *object, bool texts)
+/* Whether an item points to memory that belongs to it. */
+static bool owns_memory(const struct schema_field *field)
+{
+    return field->type == SCHEMA_TEXT || field->type == SCHEMA_STRUCT ||
+           field->type == SCHEMA_FACTS;
+}
+
+static void release(const struct schema *schema, void *object, bool texts);
+
+/* texts: false if they lie elsewhere and stay. */
+static void release_item(const struct schema_field *field, char *item, bool texts)
+{
+    if (field->type == SCHEMA_TEXT && texts)
+        free(*(char **)item);
+    else if (field->type == SCHEMA_STRUCT)
+        release(field->of, item, texts);
+    else if (field->type == SCHEMA_FACTS && texts)
+        facts_fini((struct facts *)item);
+    else if (field->type == SCHEMA_FACTS)
+        facts_fini_list((struct facts *)item);
+}
+
+static void release(const struct schema *schema, void *object, bool texts)
 {
     for (size_t f = 0; f < schema->count; f++) {
         const struct schema_field *field = &schema->fields[f];
-        const struct member m = member_of(field, object);
-        for (size_t i = 0; i < m.count; i++) {
-            char *item = m.at + i * m.bytes;
-            if (field->type == SCHEMA_TEXT && texts)
-                free(*(char **)item);
-            else if (field->type == SCHEMA_STRUCT)
-                fields_fini(field->of, item, texts);
-            else if (field->type == SCHEMA_FACTS && texts)
-                facts_fini((struct facts *)item);
-            else if (field->type == SCHEMA_FACTS)
-                facts_fini_list((struct facts *)item);
+        if (!field->list) {
+            release_item(field, (char *)object + field->offset, texts);
+            continue;
         }
-        if (field->flags & SCHEMA_LIST)
-            free(m.at);
+        const struct member m = member_of(field, object);
+        for (size_t i = 0; i < m.count && owns_memory(field); i++)
+            release_item(field, m.at + i * m.bytes, texts);
+        free(m.at);
+    }
+}
+
+static void set_to_zero(const struct schema *schema, void *object)
+{
+    for (size_t f = 0; f < schema->count; f++) {
+        const struct schema_field *field = &schema->fields[f];
+        char *at = (char *)object + field->offset;
+        if (field->list)
+            member_allocate(field, object, 0);
+        else if (field->type == SCHEMA_STRUCT)
+            set_to_zero(field->of, at);
+        else
+            memset(at, 0, item_bytes(field));
+        if (field->flags & SCHEMA_PRESENT)
+            *((bool *)object + field->count_offset) = false;
     }
 }
 
 void schema_fini(const struct schema *schema, void *object)
 {
-    fields_fini(schema, object, true);
-    memset(object, 0, schema->size);
+    release(schema, object, true);
+    set_to_zero(schema, object);
 }
 
 void schema_fini_lists(const struct schema *schema, void *object)
 {
-    fields_fini(schema, object, false);
-    memset(object, 0, schema->size);
+    release(schema, object, false);
+    set_to_zero(schema, object);
+}
+
+static void own_members(const struct schema *schema, void *object);
+
+static void own_item(const struct schema_field *field, char *item)
+{
+    if (field->type == SCHEMA_TEXT) {
+        *(char **)item = str_copy(*(char **)item);
+    } else if (field->type == SCHEMA_STRUCT) {
+        own_members(field->of, item);
+    } else if (field->type == SCHEMA_FACTS) {
+        const struct facts facts = *(struct facts *)item;
+        memset(item, 0, sizeof facts);
+        facts_copy((struct facts *)item, &facts);
+    }
 }
 
 /* *object is a shallow copy: what its members point to is replaced by copies. */
-static void fields_own(const struct schema *schema, void *object)
+static void own_members(const struct schema *schema, void *object)
 {
     for (size_t f = 0; f < schema->count; f++) {
         const struct schema_field *field = &schema->fields[f];
+        if (!field->list) {
+            own_item(field, (char *)object + field->offset);
+            continue;
+        }
         const struct member from = member_of(field, object);
-        char *at = from.at;
-        if (field->flags & SCHEMA_LIST) {
-            at = member_allocate(field, object, from.count);
-            if (from.count)
-                memcpy(at, from.at, from.count * from.bytes);
-            member_set(field, object, at, from.count);
-        }
-        for (size_t i = 0; i < from.count; i++) {
-            char *item = at + i * from.bytes;
-            if (field->type == SCHEMA_TEXT)
-                *(char **)item = str_copy(*(char **)item);
-            else if (field->type == SCHEMA_STRUCT)
-                fields_own(field->of, item);
-            else if (field->type == SCHEMA_FACTS) {
-                const struct facts facts = *(struct facts *)item;
-                memset(item, 0, sizeof facts);
-                facts_copy((struct facts *)item, &facts);
-            }
-        }
+        char *items = member_allocate(field, object, from.count);
+        if (from.count)
+            memcpy(items, from.at, from.count * from.bytes);
+        for (size_t i = 0; i < from.count && owns_memory(field); i++)
+            own_item(field, items + i * from.bytes);
+        member_set(field, object, items, from.count);
     }
 }
 
 void schema_copy(const struct schema *schema, void *to, const void *from)
 {
     memcpy(to, from, schema->size);
-    fields_own(schema, to);
+    own_members(schema, to);
 }
 
 static bool facts_equal(const struct facts *a, const struct facts *b)

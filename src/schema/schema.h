@@ -30,16 +30,16 @@ enum schema_type {
 };
 
 enum schema_flag {
-    SCHEMA_LIST = 1 << 0,     /* a pointer to an array; the count is a member, a size_t */
-    SCHEMA_GROWS = 1 << 1,    /* of a list: its capacity is the member behind the count */
-    SCHEMA_OPTIONAL = 1 << 2, /* left out of files when it is 0, NULL or empty (a double: NaN) */
-    SCHEMA_NULL = 1 << 3,     /* null is allowed */
-    SCHEMA_PRESENT = 1 << 4,  /* null unless a bool, another member, is true */
-    SCHEMA_WIRE_ONLY = 1 << 5,
-    SCHEMA_FILE_ONLY = 1 << 6,
-    SCHEMA_KEY = 1 << 7,   /* a text that is short, and occurs only once in a list of its structs */
-    SCHEMA_REST = 1 << 8,  /* facts: without those that rows of type SCHEMA_FACT name */
-    SCHEMA_LISTS = 1 << 9, /* facts: values may be lists */
+    SCHEMA_OPTIONAL = 1 << 0, /* left out of files when it is 0, NULL or empty */
+    SCHEMA_NULL = 1 << 1,     /* null is allowed */
+    SCHEMA_PRESENT = 1 << 2,  /* null unless a bool, another member, is true */
+    SCHEMA_WIRE_ONLY = 1 << 3,
+    SCHEMA_FILE_ONLY = 1 << 4,
+    SCHEMA_ANY = 1 << 9,   /* a double: any in the binary form, where `sound` checks it */
+    SCHEMA_KEY = 1 << 5,   /* a text that is short, and occurs only once in a list of its structs */
+    SCHEMA_REST = 1 << 6,  /* facts: without those that rows of type SCHEMA_FACT name */
+    SCHEMA_LISTS = 1 << 7, /* facts: values may be lists */
+    SCHEMA_INLINE = 1 << 8, /* facts: among the keys of the struct, for all that no row names */
 };
 
 /* What an anonymous copy has in place of a text. */
@@ -55,7 +55,6 @@ enum schema_privacy {
 struct schema_form {
     void (*print)(struct writer *writer, const char *key, const void *object);
     int (*read)(const struct yaml_node *node, void *object, struct err *err);
-    const char *json_schema;
 };
 
 struct schema_field {
@@ -63,7 +62,9 @@ struct schema_field {
     enum schema_type type;
     unsigned flags;
     size_t offset;
-    size_t count_offset;      /* SCHEMA_LIST: of the count; SCHEMA_PRESENT: of the bool */
+    bool list;                /* a pointer to an array */
+    bool grows;               /* of a list: the member behind the count is its capacity */
+    size_t count_offset;      /* of a list: of the count, a size_t; SCHEMA_PRESENT: of the bool */
     const struct schema *of;  /* SCHEMA_STRUCT, SCHEMA_FACTS */
     const char *const *names; /* SCHEMA_ENUM */
     size_t name_count;
@@ -72,8 +73,9 @@ struct schema_field {
     enum schema_privacy privacy;
     const struct schema_form *form; /* NULL: derived from the type */
     const char *unit;
-    const char *words;   /* for the documentation: one sentence */
-    const char *pattern; /* texts: a regular expression, for the JSON Schema only */
+    const char *words;       /* for the documentation: one sentence */
+    const char *pattern;     /* texts: a regular expression, for the JSON Schema only */
+    const char *json_schema; /* members of its JSON Schema, if they do not follow from the type */
 };
 
 struct schema {
@@ -84,6 +86,8 @@ struct schema {
     const char *words;
     enum writer_style style; /* in YAML */
     const char *rules;       /* further members of its JSON Schema */
+    /* Whether a member is written to files; NULL: all but optional ones that are absent. */
+    bool (*shows)(const void *object, const struct schema_field *field);
     /* Binary form. repair: makes the members of a shallow copy valid before they are written (texts
      * may be set to constants); sound: whether what was read is valid. Either may be NULL. */
     void (*repair)(void *object);
@@ -114,15 +118,15 @@ struct schema {
 #define SCHEMA_ITEMS(s, member, count, item)                                                       \
     .offset = SCHEMA_OFFSET(s, member, item *), .count_offset = SCHEMA_OFFSET(s, count, size_t)
 #define FIELD_LIST(s, member, count, item, schema)                                                 \
-    .type = SCHEMA_STRUCT, .of = (schema), .flags = SCHEMA_LIST,                                   \
-    SCHEMA_ITEMS(s, member, count, item)
+    .type = SCHEMA_STRUCT, .of = (schema), .list = true, SCHEMA_ITEMS(s, member, count, item)
 #define FIELD_TEXTS(s, member, count)                                                              \
-    .type = SCHEMA_TEXT, .flags = SCHEMA_LIST, SCHEMA_ITEMS(s, member, count, char *)
+    .type = SCHEMA_TEXT, .list = true, SCHEMA_ITEMS(s, member, count, char *)
 #define FIELD_NUMBERS(s, member, count)                                                            \
-    .type = SCHEMA_F64, .flags = SCHEMA_LIST, SCHEMA_ITEMS(s, member, count, double)
+    .type = SCHEMA_F64, .list = true, SCHEMA_ITEMS(s, member, count, double)
 #define SCHEMA_FIELDS(rows) .fields = (rows), .count = sizeof(rows) / sizeof *(rows)
 
-/* Releases all members and sets them to 0. schema_fini_lists: the texts lie elsewhere and stay. */
+/* Releases all described members and sets them to 0. schema_fini_lists: the texts lie elsewhere and
+ * stay. */
 void schema_fini(const struct schema *schema, void *object);
 void schema_fini_lists(const struct schema *schema, void *object);
 
@@ -168,10 +172,13 @@ struct schema_visitor {
 };
 void schema_visit(const struct schema *schema, void *object, const struct schema_visitor *visitor);
 
-/* A JSON Schema (draft 2020-12) of the files, and tables for the documentation: one for each
- * struct. definitions: further members of "$defs", as JSON text. */
+/* A JSON Schema (draft 2020-12) of the files. named: structs, ending with NULL, that become members
+ * of "$defs"; definitions: further such members, as JSON text. */
 void schema_print_json_schema(const struct schema *schema, const char *title,
-                              const char *definitions, struct strbuf *out_text);
+                              const struct schema *const *named, const char *definitions,
+                              struct strbuf *out_text);
+
+/* A section for the documentation: a table of the members, then a section for each struct in it. */
 void schema_print_markdown(const struct schema *schema, struct strbuf *out_text);
 
 #endif

@@ -111,16 +111,22 @@ static void print_member(const struct schema *schema, const struct schema_field 
                          struct writer *writer, const void *object)
 {
     const struct member m = member_of(field, object);
-    if (field->flags & SCHEMA_WIRE_ONLY ||
-        (field->flags & SCHEMA_OPTIONAL && member_absent(field, object)))
+    bool shown = schema->shows ? schema->shows(object, field)
+                               : !(field->flags & SCHEMA_OPTIONAL && member_absent(field, object));
+    if (field->flags & SCHEMA_WIRE_ONLY || !shown)
         return;
-    if (field->form)
+    writer->known_key = !(field->flags & SCHEMA_INLINE);
+    if (field->flags & SCHEMA_INLINE) {
+        const struct facts *facts = (const struct facts *)m.at;
+        for (size_t i = 0; i < facts->count; i++)
+            schema_print_fact(writer, &facts->items[i]);
+    } else if (field->form)
         field->form->print(writer, field->key, object);
     else if (member_null(field, object))
         writer_raw(writer, field->key, "null");
     else if (field->flags & SCHEMA_REST)
         print_rest_of_facts(schema, field, writer, (const struct facts *)m.at);
-    else if (!(field->flags & SCHEMA_LIST))
+    else if (!field->list)
         print_item(field, writer, field->key, m.at);
     else if (field->type == SCHEMA_F64)
         writer_numbers(writer, field->key, (const double *)m.at, m.count);

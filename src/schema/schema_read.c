@@ -110,12 +110,12 @@ int schema_read_fact(const char *key, const struct yaml_node *node, bool lists, 
         facts_set_unknown(facts, key, NULL);
     else if (yaml_as_bool(node, &flag, NULL) == 0)
         facts_set_bool(facts, key, flag);
-    else if (yaml_as_f64(node, -HUGE_VAL, HUGE_VAL, &real, NULL) == 0 && is_whole(text, &integer))
-        facts_set_int(facts, key, integer);
-    else if (yaml_as_f64(node, -HUGE_VAL, HUGE_VAL, &real, NULL) == 0)
-        facts_set_real(facts, key, real);
-    else
+    else if (yaml_as_f64(node, -HUGE_VAL, HUGE_VAL, &real, NULL))
         facts_set_text(facts, key, text);
+    else if (is_whole(text, &integer))
+        facts_set_int(facts, key, integer);
+    else
+        facts_set_real(facts, key, real);
     return 0;
 }
 
@@ -225,7 +225,7 @@ static int read_member(const struct schema_field *field, const struct yaml_node 
 {
     if (field->form)
         return field->form->read(node, object, err);
-    if (field->flags & SCHEMA_LIST)
+    if (field->list)
         return read_list(field, node, object, err);
     if (field->flags & SCHEMA_PRESENT) {
         bool *present = (bool *)object + field->count_offset;
@@ -249,31 +249,50 @@ static int unknown_schema_key(const struct schema *schema, const struct yaml_nod
                 : yaml_error(key, err, "unknown key \"%.60s\"", word);
 }
 
-/* The values of the keys, by row. Files have the keys in the order of the rows: the row behind the
- * last one that was found is tried first. */
-static int find_members(const struct schema *schema, const struct yaml_node *node,
+/* The row of a key; schema->count if there is none. Files have the keys in the order of the rows:
+ * `first` is tried first. */
+static size_t find_row(const struct schema *schema, const char *key, size_t first)
+{
+    for (size_t tried = 0; tried < schema->count; tried++) {
+        size_t row = first + tried < schema->count ? first + tried : first + tried - schema->count;
+        const struct schema_field *field = &schema->fields[row];
+        if (!(field->flags & (SCHEMA_WIRE_ONLY | SCHEMA_INLINE)) && strcmp(field->key, key) == 0)
+            return row;
+    }
+    return schema->count;
+}
+
+/* The values of the keys, by row. Keys without a row are facts, if the struct has such. */
+static int find_members(const struct schema *schema, const struct yaml_node *node, void *object,
                         const struct yaml_node **out_nodes, struct err *err)
 {
     int rc = yaml_expect(node, YAML_MAPPING, err);
-    if (rc)
-        return rc;
-    size_t at = 0;
-    for (size_t i = 0; i < yaml_count(node); i++) {
-        const char *key = yaml_key(node, i);
-        size_t tried = 0;
-        for (; tried < schema->count; tried++, at = (at + 1) % schema->count)
-            if (strcmp(schema->fields[at].key, key) == 0 &&
-                !(schema->fields[at].flags & SCHEMA_WIRE_ONLY))
-                break;
-        if (tried == schema->count)
-            return unknown_schema_key(schema, yaml_key_node(node, i), err);
-        out_nodes[at] = yaml_at(node, i);
-        at = (at + 1) % schema->count;
-    }
+    size_t next = 0;
+    const struct schema_field *facts = NULL;
     for (size_t f = 0; f < schema->count; f++)
-        if (!out_nodes[f] && !(schema->fields[f].flags & (SCHEMA_OPTIONAL | SCHEMA_WIRE_ONLY)))
-            return yaml_error(node, err, "key \"%s\" is missing", schema->fields[f].key);
-    return 0;
+        if (schema->fields[f].flags & SCHEMA_INLINE)
+            facts = &schema->fields[f];
+    for (size_t i = 0; !rc && i < yaml_count(node); i++) {
+        const char *key = yaml_key(node, i);
+        size_t row = find_row(schema, key, next);
+        if (row < schema->count) {
+            out_nodes[row] = yaml_at(node, i);
+            next = row + 1;
+        } else if (!facts) {
+            rc = unknown_schema_key(schema, yaml_key_node(node, i), err);
+        } else {
+            rc = schema_read_fact(key, yaml_at(node, i), facts->flags & SCHEMA_LISTS,
+                                  (struct facts *)((char *)object + facts->offset), err);
+            if (rc)
+                err_prefix(err, "%s", key);
+        }
+    }
+    for (size_t f = 0; !rc && f < schema->count; f++) {
+        unsigned may_be_missing = SCHEMA_OPTIONAL | SCHEMA_WIRE_ONLY | SCHEMA_INLINE;
+        if (!out_nodes[f] && !(schema->fields[f].flags & may_be_missing))
+            rc = yaml_error(node, err, "key \"%s\" is missing", schema->fields[f].key);
+    }
+    return rc;
 }
 
 int schema_read(const struct schema *schema, const struct yaml_node *node, void *object,
@@ -281,17 +300,13 @@ int schema_read(const struct schema *schema, const struct yaml_node *node, void 
 {
     const struct yaml_node *nodes[SCHEMA_FIELDS_MAX] = {NULL};
     assert(schema->count <= SCHEMA_FIELDS_MAX);
-    int rc = find_members(schema, node, nodes, err);
+    int rc = find_members(schema, node, object, nodes, err);
     for (size_t f = 0; f < schema->count && !rc; f++) {
-        const struct schema_field *field = &schema->fields[f];
-        if (!nodes[f]) {
-            if (field->type == SCHEMA_F64 && !(field->flags & SCHEMA_LIST))
-                *(double *)((char *)object + field->offset) = NAN;
+        if (!nodes[f])
             continue;
-        }
-        rc = read_member(field, nodes[f], object, err);
+        rc = read_member(&schema->fields[f], nodes[f], object, err);
         if (rc)
-            err_prefix(err, "%s", field->key);
+            err_prefix(err, "%s", schema->fields[f].key);
     }
     return rc;
 }

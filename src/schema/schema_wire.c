@@ -62,7 +62,7 @@ void schema_encode(const struct schema *schema, const void *object, struct strbu
         if (!is_on_wire(field))
             continue;
         const struct member m = member_of(field, object);
-        if (field->flags & SCHEMA_LIST)
+        if (field->list)
             wire_put_u32(buffer, (uint32_t)m.count);
         if (field->flags & SCHEMA_PRESENT)
             wire_put_u32(buffer, !member_null(field, object));
@@ -83,7 +83,7 @@ static size_t wire_bytes_min(const struct schema_field *field)
         for (size_t f = 0; f < field->of->count; f++) {
             const struct schema_field *inner = &field->of->fields[f];
             if (is_on_wire(inner))
-                bytes += inner->flags & SCHEMA_LIST ? 4 : wire_bytes_min(inner);
+                bytes += inner->list ? 4 : wire_bytes_min(inner);
         }
         return bytes;
     default:
@@ -93,6 +93,8 @@ static size_t wire_bytes_min(const struct schema_field *field)
 
 static bool f64_is_sound(const struct schema_field *field, double value)
 {
+    if (field->flags & SCHEMA_ANY)
+        return true;
     if (isnan(value))
         return field->flags & SCHEMA_NULL;
     return field->min == 0 && field->max == 0 ? isfinite(value)
@@ -175,7 +177,7 @@ void schema_decode(const struct schema *schema, struct wire_reader *reader, void
             continue;
         if (field->flags & SCHEMA_PRESENT)
             *((bool *)object + field->count_offset) = wire_get_enum(reader, 2);
-        if (field->flags & SCHEMA_LIST)
+        if (field->list)
             decode_list(field, reader, object);
         else
             decode_item(field, reader, (char *)object + field->offset);

@@ -75,7 +75,11 @@ static void writer_begin(struct writer *writer, const char *key, bool nested)
         strbuf_puts(writer->out, "- ");
     level->begun = true;
     if (key) {
-        writer_put_text(writer, key);
+        if (writer->known_key && yaml)
+            strbuf_puts(writer->out, key);
+        else
+            writer_put_text(writer, key);
+        writer->known_key = false;
         strbuf_puts(writer->out, nested && yaml ? ":" : ": ");
     }
 }

@@ -19,6 +19,7 @@ enum { WRITER_DEPTH_MAX = 40, WRITER_COLUMNS = 100 };
 struct writer {
     struct strbuf *out;
     enum writer_format format;
+    bool known_key; /* the next key is one of a schema: it is written as it is. Set for one key */
     int depth;
     struct writer_level {
         bool list, flow;

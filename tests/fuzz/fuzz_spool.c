@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "inventory/wire/frame.h"
 #include "inventory/wire/spool.h"
-#include "inventory/wire/spool_wire.h"
+#include "schema/wire.h"
 
 static void read_whole(const uint8_t *data, size_t size)
 {
@@ -15,16 +15,21 @@ static void read_whole(const uint8_t *data, size_t size)
         spool_file_fini(&file);
 }
 
-/* The second frame's payload begins behind the first line, two headers and the first payload. */
-static void read_body(const uint8_t *data, size_t size, uint32_t type)
+/* A file whose frame of that type has these bytes. */
+static void read_frame(const uint8_t *data, size_t size, uint32_t type)
 {
-    const struct frame frame = {.type = type, .payload = (const char *)data, .length = size};
-    struct spool_file file = {0};
-    struct err err = {0};
-    spool_decode_origin(&frame, &file.origin, &err);
-    spool_file_fini(&file);
-    spool_decode_body(&frame, &file, &err);
-    spool_file_fini(&file);
+    struct strbuf file = {0}, origin = {0};
+    for (int i = 0; i < 3; i++)
+        wire_put_text(&origin, "a");
+    for (int i = 0; i < 2; i++)
+        wire_put_u64(&origin, 1);
+    strbuf_printf(&file, "gpumemtopo spool %d\n", SPOOL_SCHEMA);
+    if (type != 1)
+        frame_write(&file, 1, origin.data, origin.length);
+    frame_write(&file, type, data, size);
+    read_whole((const uint8_t *)file.data, file.length);
+    strbuf_fini(&file);
+    strbuf_fini(&origin);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -39,11 +44,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(copy);
     }
     for (uint32_t type = 1; type <= 3; type++)
-        read_body(data, size, type);
+        read_frame(data, size, type);
     struct gpu_result result = {0};
     struct err err = {0};
     uint8_t *sealed = malloc(size + 8);
-    uint32_t sum = frame_crc32(data, size), version = 3;
+    uint32_t sum = frame_crc32(data, size), version = 4;
     memcpy(sealed, &version, 4);
     memcpy(sealed + 4, &sum, 4);
     memcpy(sealed + 8, data, size);

@@ -64,7 +64,7 @@ static const struct schema leaf_schema = {"leaf",
 
 static const struct schema_field size_fields[] = {
     {"height", FIELD_F64(struct tree, height), .min = 0, .max = 100, .unit = "m"},
-    {"width", FIELD_F64(struct tree, width), .flags = SCHEMA_OPTIONAL | SCHEMA_NULL},
+    {"width", FIELD_F64(struct tree, width), .flags = SCHEMA_OPTIONAL},
 };
 static const struct schema size_schema = {"size", sizeof(struct tree), SCHEMA_FIELDS(size_fields),
                                           .style = WRITER_FLOW};
@@ -84,7 +84,7 @@ static const struct schema_field tree_fields[] = {
      .count_offset = offsetof(struct tree, is_ripe)},
     {"words", FIELD_TEXTS(struct tree, words, word_count)},
     {"rings", FIELD_NUMBERS(struct tree, rings, ring_count)},
-    {"leaves", .type = SCHEMA_STRUCT, .of = &leaf_schema, .flags = SCHEMA_LIST | SCHEMA_GROWS,
+    {"leaves", .type = SCHEMA_STRUCT, .of = &leaf_schema, .list = true, .grows = true,
      SCHEMA_ITEMS(struct tree, leaves, leaf_count, struct leaf), .max = 100},
     {"serial", FIELD_FACT(struct tree, facts), .flags = SCHEMA_OPTIONAL},
     {"facts", FIELD_FACTS(struct tree, facts),
@@ -103,7 +103,7 @@ static void make_tree(struct tree *out)
                          .index = -1,
                          .seed = UINT64_MAX,
                          .height = 2.5,
-                         .width = NAN,
+
                          .colour = BLUE,
                          .word_count = 2,
                          .ring_count = 60,

@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 #include "fake_comm.h"
-#include "inventory/names.h"
+#include "inventory/gpu_result.h"
 #include "survey/comm/limits.h"
 #include "survey/comm/message.h"
 #include "survey/root/root.h"

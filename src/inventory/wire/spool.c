@@ -14,13 +14,61 @@
 #include "base/yaml.h"
 #include "inventory/wire/frame.h"
 #include "inventory/wire/spool_trust.h"
-#include "inventory/wire/spool_wire.h"
+#include "schema/schema.h"
 
 static const char gpu_prefix[] = "gpu-";
 static const char suffix[] = ".spool";
 static const char survey_prefix[] = "survey-";
 static const char rank_infix[] = "-rank-"; /* in the name of the plan of one rank */
 static const char magic[] = "gpumemtopo spool ";
+
+enum spool_frame { FRAME_ORIGIN = 1, FRAME_GPU, FRAME_SURVEY };
+
+/* A file with more ranks is refused: they would only cost time and memory. */
+enum { RANKS_MAX = 1 << 20 };
+
+static const struct schema_field origin_fields[] = {
+    {"survey", FIELD_TEXT(struct spool_origin, survey)},
+    {"version", FIELD_TEXT(struct spool_origin, version)},
+    {"backend", FIELD_TEXT(struct spool_origin, backend)},
+    {"seed", FIELD_U64(struct spool_origin, seed)},
+    {"time_ms", FIELD_U64(struct spool_origin, time_ms)},
+};
+static const struct schema origin_schema = {
+    .name = "origin", .size = sizeof(struct spool_origin), SCHEMA_FIELDS(origin_fields)};
+
+static const struct schema_field plan_fields[] = {
+    {"command", FIELD_TEXTS(struct spool_survey, command, command_count)},
+    {"config_name", FIELD_TEXT(struct spool_survey, config_name)},
+    {"config_text", FIELD_TEXT(struct spool_survey, config_text)},
+    {"ranks", FIELD_U32(struct spool_survey, ranks)},
+    {"nodes", FIELD_U32(struct spool_survey, nodes)},
+    {"lost_ranks", FIELD_U32(struct spool_survey, lost_ranks)},
+    {"bare_nodes", FIELD_TEXTS(struct spool_survey, bare_nodes, bare_count)},
+    {"expected", FIELD_LIST(struct spool_survey, expected, expected_count, struct gpu_result,
+                            &gpu_plan_schema)},
+    {"unknown",
+     FIELD_LIST(struct spool_survey, unknown, unknown_count, struct gpu_result, &gpu_plan_schema)},
+    {"apart", FIELD_BOOL(struct spool_survey, apart)},
+    {"rank", FIELD_U32(struct spool_survey, rank)},
+};
+
+static bool plan_is_sound(const void *object)
+{
+    const struct spool_survey *plan = object;
+    for (size_t i = 0; i < plan->expected_count; i++)
+        if (!plan->expected[i].uuid)
+            return false;
+    for (size_t i = 0; i < plan->unknown_count; i++)
+        if (plan->unknown[i].uuid)
+            return false;
+    return plan->ranks <= RANKS_MAX && (!plan->apart || plan->rank < plan->ranks);
+}
+
+static const struct schema plan_schema = {.name = "survey",
+                                          .size = sizeof(struct spool_survey),
+                                          SCHEMA_FIELDS(plan_fields),
+                                          .sound = plan_is_sound};
 
 static bool plain(char c)
 {
@@ -66,35 +114,41 @@ static void keep_from_others(int fd)
         (void)fchmod(fd, info.st_mode & 07777 & ~(mode_t)(S_IWGRP | S_IWOTH));
 }
 
-static int write_file(const char *path, const struct strbuf *bytes, struct err *err)
+/* Writes the origin and the content, which is released. */
+static int write_spool_file(const char *path, const struct spool_origin *origin,
+                            enum spool_frame type, struct strbuf *content, struct err *err)
 {
     struct new_file file = {0};
-    char line[sizeof magic + 16];
-    int length = snprintf(line, sizeof line, "%s%d\n", magic, SPOOL_SCHEMA);
-    int rc = bytes->failed || !path ? err_no_memory(err) : new_file_create(path, &file, err);
-    if (rc)
-        return rc;
-    keep_from_others(file.fd);
-    rc = new_file_append(&file, line, (size_t)length, err);
+    struct strbuf bytes = {0}, payload = {0};
+    strbuf_printf(&bytes, "%s%d\n", magic, SPOOL_SCHEMA);
+    schema_encode(&origin_schema, origin, &payload);
+    frame_write(&bytes, FRAME_ORIGIN, payload.data, payload.length);
+    frame_write(&bytes, type, content->data, content->length);
+    int rc = bytes.failed || payload.failed || content->failed
+                 ? err_set(err, -EFBIG, "%s: too large for a spool file", path)
+                 : new_file_create(path, &file, err);
     if (rc)
         goto out;
-    rc = new_file_append(&file, bytes->data, bytes->length, err);
+    keep_from_others(file.fd);
+    rc = new_file_append(&file, bytes.data, bytes.length, err);
     if (rc)
         goto out;
     rc = new_file_finish(&file, err);
 out:
     new_file_fini(&file);
+    strbuf_fini(&bytes);
+    strbuf_fini(&payload);
+    strbuf_fini(content);
     return rc;
 }
 
 int spool_write_gpu(const char *folder, const struct spool_origin *origin,
                     const struct gpu_result *gpu, struct err *err)
 {
-    struct strbuf bytes = {0};
+    struct strbuf content = {0};
     char *path = spool_gpu_path(folder, gpu->uuid);
-    spool_encode_gpu(origin, gpu, &bytes);
-    int rc = write_file(path, &bytes, err);
-    strbuf_fini(&bytes);
+    gpu_result_encode(gpu, &content);
+    int rc = write_spool_file(path, origin, FRAME_GPU, &content, err);
     free(path);
     return rc;
 }
@@ -102,13 +156,12 @@ int spool_write_gpu(const char *folder, const struct spool_origin *origin,
 int spool_write_survey(const char *folder, const struct spool_origin *origin,
                        const struct spool_survey *survey, struct err *err)
 {
-    struct strbuf bytes = {0};
+    struct strbuf content = {0};
     char *name = survey->apart ? str_format("%s%s%u", origin->survey, rank_infix, survey->rank)
                                : str_copy(origin->survey);
-    char *path = name ? path_of(folder, survey_prefix, name) : NULL;
-    spool_encode_survey(origin, survey, &bytes);
-    int rc = write_file(path, &bytes, err);
-    strbuf_fini(&bytes);
+    char *path = path_of(folder, survey_prefix, name);
+    schema_encode(&plan_schema, survey, &content);
+    int rc = write_spool_file(path, origin, FRAME_SURVEY, &content, err);
     free(path);
     free(name);
     return rc;
@@ -195,19 +248,44 @@ static int next_frame(struct frame_reader *reader, struct frame *out_frame, stru
     return rc > 0 ? 0 : rc < 0 ? rc : err_set(err, -EBADMSG, "it is cut off");
 }
 
+static int decode_frame(const struct frame *frame, const struct schema *schema, void *object,
+                        struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    schema_decode(schema, &reader, object);
+    return wire_end(&reader, schema->name, err);
+}
+
+static int read_content(const struct frame *frame, struct spool_file *file, struct err *err)
+{
+    if (frame->type == FRAME_SURVEY) {
+        file->kind = SPOOL_SURVEY;
+        return decode_frame(frame, &plan_schema, &file->survey, err);
+    }
+    if (frame->type != FRAME_GPU)
+        return err_set(err, -EBADMSG, "contains neither a GPU nor a survey");
+    file->kind = SPOOL_GPU;
+    int rc = gpu_result_decode(frame->payload, frame->length, &file->gpu, err);
+    if (!rc && !file->gpu.uuid)
+        rc = err_set(err, -EBADMSG, "its GPU has no UUID");
+    return rc;
+}
+
 static int read_frames(struct frame_reader *reader, struct spool_file *file, struct err *err)
 {
     struct frame frame;
     int rc = next_frame(reader, &frame, err);
     if (rc)
         return rc;
-    rc = spool_decode_origin(&frame, &file->origin, err);
+    if (frame.type != FRAME_ORIGIN)
+        return err_set(err, -EBADMSG, "it does not say which survey it belongs to");
+    rc = decode_frame(&frame, &origin_schema, &file->origin, err);
     if (rc)
         return rc;
     rc = next_frame(reader, &frame, err);
     if (rc)
         return rc;
-    rc = spool_decode_body(&frame, file, err);
+    rc = read_content(&frame, file, err);
     if (rc)
         return rc;
     if (frame_reader_pending(reader))
@@ -222,21 +300,26 @@ int spool_read(const void *data, size_t length, const char *name, struct spool_f
     struct spool_file file = {0};
     size_t line = 0;
     int rc = read_line(data, length, &line, err);
-    if (rc)
-        goto fail;
-    rc = frame_reader_add(&reader, (const char *)data + line, length - line)
-             ? err_no_memory(err)
-             : read_frames(&reader, &file, err);
+    if (!rc) {
+        frame_reader_add(&reader, (const char *)data + line, length - line);
+        rc = read_frames(&reader, &file, err);
+    }
     frame_reader_fini(&reader);
-    if (rc)
-        goto fail;
+    if (rc) {
+        spool_file_fini(&file);
+        err_prefix(err, "%s", name);
+        return rc;
+    }
     *out_file = file;
     return 0;
-fail:
-    spool_file_fini(&file);
-    if (rc != -ENOMEM)
-        err_prefix(err, "%s", name);
-    return rc;
+}
+
+void spool_file_fini(struct spool_file *file)
+{
+    schema_fini(&origin_schema, &file->origin);
+    gpu_result_fini(&file->gpu);
+    schema_fini(&plan_schema, &file->survey);
+    memset(file, 0, sizeof *file);
 }
 
 int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
@@ -246,7 +329,7 @@ int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
     struct spool_file file = {0};
     struct err ignored = {0};
     char *path = spool_gpu_path(folder, uuid);
-    int rc = path ? spool_trust_file(path, &ignored) : -ENOMEM;
+    int rc = spool_trust_file(path, &ignored);
     if (rc)
         goto out;
     rc = yaml_load_text(path, &yaml_limits_inventory, &bytes, &ignored);
@@ -285,7 +368,7 @@ static bool count_name(void *user, DIR *folder, const char *name)
 int spool_count(const char *folder, const char *survey, struct spool_count *out_count)
 {
     struct counting counting = {.plans = str_format("%s%s%s", survey_prefix, survey, rank_infix)};
-    int rc = counting.plans ? each_name(folder, count_name, &counting) : -ENOMEM;
+    int rc = each_name(folder, count_name, &counting);
     free(counting.plans);
     if (!rc)
         *out_count = counting.count;

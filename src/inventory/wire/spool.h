@@ -71,12 +71,12 @@ void spool_remove_files(const char *folder);
 /* True if these are the first bytes of a spool file. */
 bool spool_begins(const void *data, size_t length);
 
-/* Reads a spool file. -EBADMSG: damaged; -ENOTSUP: written by a newer program; -ENOMEM. name: for
+/* Reads a spool file. -EBADMSG: damaged; -ENOTSUP: written by a newer program. name: for
  * messages. out_file untouched on failure. */
 int spool_read(const void *data, size_t length, const char *name, struct spool_file *out_file,
                struct err *err);
 
-/* The path of the GPU's file in `folder`, freed with free(); NULL: out of memory. Any UUID gives a
+/* The path of the GPU's file in `folder`, freed with free(). Any UUID gives a
  * valid file name, and different ones give different names. */
 char *spool_gpu_path(const char *folder, const char *uuid);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "inventory/names.h"
+#include "inventory/gpu_result.h"
 #include "schema/schema.h"
 #include "schema/wire.h"
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "base/mem.h"
-#include "inventory/names.h"
+#include "inventory/gpu_result.h"
 #include "schema/wire.h"
 
 void outcome_fini(struct outcome *outcome)
