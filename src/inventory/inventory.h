@@ -178,4 +178,8 @@ int inventory_read_text(const char *text, size_t length, const char *name,
 int inventory_check_file(const char *path, struct err *err);
 int inventory_check_text(const char *text, size_t length, const char *name, struct err *err);
 
+/* The format, as a JSON Schema and as a page of the documentation. */
+void inventory_print_json_schema(struct strbuf *out_text);
+void inventory_print_markdown(struct strbuf *out_text);
+
 #endif

@@ -53,20 +53,20 @@ size_t prediction_distances(const struct model_curve *curve,
 }
 
 /* YAML and JSON differ in quotes, brackets and commas only; both come from the same calls. */
-struct writer {
+struct data_writer {
     struct strbuf *out;
     bool json;
     bool first; /* of the map or list being written */
 };
 
-static void put_key(struct writer *w, const char *key)
+static void put_key(struct data_writer *w, const char *key)
 {
     strbuf_printf(w->out, "%s%s%s%s: ", w->first ? "" : ", ", w->json ? "\"" : "", key,
                   w->json ? "\"" : "");
     w->first = false;
 }
 
-static void put_number(struct writer *w, const char *key, double value)
+static void put_number(struct data_writer *w, const char *key, double value)
 {
     put_key(w, key);
     if (isnan(value) || isinf(value))
@@ -75,14 +75,14 @@ static void put_number(struct writer *w, const char *key, double value)
         strbuf_printf(w->out, "%.6g", value);
 }
 
-static void put_count(struct writer *w, const char *key, uint64_t value)
+static void put_count(struct data_writer *w, const char *key, uint64_t value)
 {
     put_key(w, key);
     strbuf_printf(w->out, "%llu", (unsigned long long)value);
 }
 
 /* Quoted in both formats: JSON's escapes are YAML's, too. */
-static void put_quoted(struct writer *w, const char *text)
+static void put_quoted(struct data_writer *w, const char *text)
 {
     strbuf_puts(w->out, "\"");
     for (; *text; text++) {
@@ -96,7 +96,7 @@ static void put_quoted(struct writer *w, const char *text)
     strbuf_puts(w->out, "\"");
 }
 
-static void put_text(struct writer *w, const char *key, const char *text)
+static void put_text(struct data_writer *w, const char *key, const char *text)
 {
     put_key(w, key);
     if (text)
@@ -106,14 +106,14 @@ static void put_text(struct writer *w, const char *key, const char *text)
 }
 
 /* A line of a prediction: "    l1: {" */
-static void open_line(struct writer *w, const char *key, const char *bracket)
+static void open_line(struct data_writer *w, const char *key, const char *bracket)
 {
     strbuf_printf(w->out, "%s\n      %s%s%s: %s", w->json ? "," : "", w->json ? "\"" : "", key,
                   w->json ? "\"" : "", bracket);
     w->first = true;
 }
 
-static void put_l2(struct writer *w, const char *name, const struct model_l2_counts *l2,
+static void put_l2(struct data_writer *w, const char *name, const struct model_l2_counts *l2,
                    uint64_t sector)
 {
     open_line(w, name, "{");
@@ -130,7 +130,7 @@ static void put_l2(struct writer *w, const char *name, const struct model_l2_cou
 }
 
 /* The steps of its partitions. */
-static void put_l2_steps(struct writer *w, const struct model_counts *counts)
+static void put_l2_steps(struct data_writer *w, const struct model_counts *counts)
 {
     open_line(w, "l2_parallel", "{");
     put_count(w, "steps", counts->l2_steps);
@@ -140,7 +140,7 @@ static void put_l2_steps(struct writer *w, const struct model_counts *counts)
 }
 
 /* 0: not known */
-static void put_known(struct writer *w, const char *key, uint64_t value)
+static void put_known(struct data_writer *w, const char *key, uint64_t value)
 {
     if (value)
         put_count(w, key, value);
@@ -148,7 +148,7 @@ static void put_known(struct writer *w, const char *key, uint64_t value)
         put_number(w, key, NAN);
 }
 
-static void put_launch(struct writer *w, const struct prediction *p)
+static void put_launch(struct data_writer *w, const struct prediction *p)
 {
     open_line(w, "launch", "{");
     put_known(w, "size", p->size);
@@ -161,7 +161,7 @@ static void put_launch(struct writer *w, const struct prediction *p)
     strbuf_puts(w->out, "}");
 }
 
-static void put_l1(struct writer *w, const struct prediction *p)
+static void put_l1(struct data_writer *w, const struct prediction *p)
 {
     const struct model_counts *counts = &p->counts;
     uint64_t sector = p->machine.config.l1.sector;
@@ -188,7 +188,7 @@ static void put_l1(struct writer *w, const struct prediction *p)
     strbuf_puts(w->out, "}");
 }
 
-static void put_bound(struct writer *w, const struct prediction *p)
+static void put_bound(struct data_writer *w, const struct prediction *p)
 {
     open_line(w, "bound", "{");
     put_number(w, "seconds", p->bound.longest);
@@ -199,7 +199,7 @@ static void put_bound(struct writer *w, const struct prediction *p)
 }
 
 /* What a fully associative LRU cache of other sizes would hit. */
-static void put_curve(struct writer *w, const char *name, const struct model_curve *curve,
+static void put_curve(struct data_writer *w, const char *name, const struct model_curve *curve,
                       uint64_t line)
 {
     if (!curve->count)
@@ -216,7 +216,7 @@ static void put_curve(struct writer *w, const char *name, const struct model_cur
 }
 
 /* How often distances from `from` to `to` lines occurred; `to` null: farther, or never before. */
-static void put_distance(struct writer *w, uint64_t from, uint64_t to, uint64_t accesses)
+static void put_distance(struct data_writer *w, uint64_t from, uint64_t to, uint64_t accesses)
 {
     strbuf_puts(w->out, from ? ", {" : "{");
     w->first = true;
@@ -230,7 +230,7 @@ static void put_distance(struct writer *w, uint64_t from, uint64_t to, uint64_t 
     strbuf_puts(w->out, "}");
 }
 
-static void put_distances(struct writer *w, const char *name, const struct model_curve *curve)
+static void put_distances(struct data_writer *w, const char *name, const struct model_curve *curve)
 {
     struct prediction_distance distances[PREDICTION_DISTANCES_MAX];
     size_t count = prediction_distances(curve, distances);
@@ -242,7 +242,7 @@ static void put_distances(struct writer *w, const char *name, const struct model
     strbuf_puts(w->out, "]");
 }
 
-static void put_reuse(struct writer *w, const struct prediction *p)
+static void put_reuse(struct data_writer *w, const struct prediction *p)
 {
     const struct model_config *config = &p->machine.config;
     put_curve(w, "l1_curve", &p->counts.l1_curve, config->l1.line);
@@ -252,7 +252,7 @@ static void put_reuse(struct writer *w, const struct prediction *p)
 }
 
 /* The lines that say what a prediction, or its absence, is about. */
-static void put_subject(struct writer *w, const struct prediction *p)
+static void put_subject(struct data_writer *w, const struct prediction *p)
 {
     char text[WHAT_IF_TEXT_MAX];
     strbuf_puts(w->out, w->json ? "    {" : "    - ");
@@ -271,7 +271,7 @@ static void put_subject(struct writer *w, const struct prediction *p)
     }
 }
 
-static void put_prediction(struct writer *w, const struct prediction *p)
+static void put_prediction(struct data_writer *w, const struct prediction *p)
 {
     uint64_t sector = p->machine.config.l1.sector;
     put_subject(w, p);
@@ -290,7 +290,7 @@ static void put_prediction(struct writer *w, const struct prediction *p)
     strbuf_puts(w->out, w->json ? "}" : "");
 }
 
-static void put_absence(struct writer *w, const struct prediction *p)
+static void put_absence(struct data_writer *w, const struct prediction *p)
 {
     put_subject(w, p);
     open_line(w, "reason", "");
@@ -299,7 +299,7 @@ static void put_absence(struct writer *w, const struct prediction *p)
 }
 
 /* Those with a reason, or those without. */
-static void put_list(struct writer *w, const char *key, const struct prediction *predictions,
+static void put_list(struct data_writer *w, const char *key, const struct prediction *predictions,
                      size_t count, bool absent)
 {
     bool any = false;
@@ -317,7 +317,7 @@ static void put_list(struct writer *w, const char *key, const struct prediction 
 void prediction_put_data(const struct prediction *predictions, size_t count, bool json,
                          struct strbuf *out)
 {
-    struct writer w = {.out = out, .json = json};
+    struct data_writer w = {.out = out, .json = json};
     strbuf_puts(out, json ? "{\n" : "");
     put_list(&w, "predictions", predictions, count, false);
     strbuf_puts(out, json ? ",\n" : "");

@@ -121,6 +121,8 @@ struct schema {
     .type = SCHEMA_STRUCT, .of = (schema), .list = true, SCHEMA_ITEMS(s, member, count, item)
 #define FIELD_TEXTS(s, member, count)                                                              \
     .type = SCHEMA_TEXT, .list = true, SCHEMA_ITEMS(s, member, count, char *)
+#define FIELD_U32S(s, member, count)                                                               \
+    .type = SCHEMA_U32, .list = true, SCHEMA_ITEMS(s, member, count, uint32_t)
 #define FIELD_NUMBERS(s, member, count)                                                            \
     .type = SCHEMA_F64, .list = true, SCHEMA_ITEMS(s, member, count, double)
 #define SCHEMA_FIELDS(rows) .fields = (rows), .count = sizeof(rows) / sizeof *(rows)

@@ -70,7 +70,8 @@ static void put_value(struct strbuf *out, const struct schema_field *field, int 
                                                : UINT32_MAX);
         break;
     case SCHEMA_U64:
-        strbuf_puts(out, "\"type\": \"integer\", \"minimum\": 0, \"maximum\": 18446744073709551615");
+        strbuf_puts(out,
+                    "\"type\": \"integer\", \"minimum\": 0, \"maximum\": 18446744073709551615");
         break;
     case SCHEMA_F64:
         strbuf_printf(out, "\"type\": %s\"number\"%s", nullable ? "[" : "", null);
@@ -108,8 +109,8 @@ static void put_property(struct strbuf *out, const struct schema_field *field, i
     strbuf_puts(out, ": {");
     if (field->words) {
         strbuf_puts(out, "\"description\": ");
-        char *words = field->unit ? str_format("%s; %s", field->unit, field->words)
-                                  : str_copy(field->words);
+        char *words =
+            field->unit ? str_format("%s; %s", field->unit, field->words) : str_copy(field->words);
         put_string(out, words);
         free(words);
         strbuf_puts(out, ", ");
@@ -180,8 +181,9 @@ void schema_print_json_schema(const struct schema *schema, const char *title,
                               const struct schema *const *named, const char *definitions,
                               struct strbuf *out_text)
 {
-    strbuf_puts(out_text,
-                "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": ");
+    strbuf_puts(
+        out_text,
+        "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": ");
     put_string(out_text, title);
     strbuf_puts(out_text, ",");
     put_object(out_text, schema, 2);
@@ -203,11 +205,13 @@ static void put_type(struct strbuf *out, const struct schema_field *field)
         [SCHEMA_U64] = "whole number", [SCHEMA_F64] = "number",
         [SCHEMA_FACTS] = "facts",      [SCHEMA_FACT] = "fact",
     };
-    strbuf_puts(out, field->list ? "list: " : "");
+    strbuf_puts(out, field->list && !field->form ? "list: " : "");
     if (field->type == SCHEMA_ENUM)
         put_names(out, field, ", ", false);
     else if (field->type == SCHEMA_CONSTANT)
         strbuf_printf(out, "%.0f", field->max);
+    else if (field->of && !field->of->words)
+        strbuf_puts(out, "map");
     else if (field->of && field->form)
         strbuf_printf(out, "map of [%s](#%s)", field->of->name, field->of->name);
     else if (field->of)
@@ -218,22 +222,43 @@ static void put_type(struct strbuf *out, const struct schema_field *field)
     strbuf_puts(out, field->flags & SCHEMA_OPTIONAL ? "; may be absent" : "");
 }
 
-void schema_print_markdown(const struct schema *schema, struct strbuf *out_text)
+/* Structs that have their section already. */
+struct described {
+    const struct schema *schemas[64];
+    size_t count;
+};
+
+static void put_section(const struct schema *schema, struct described *done, struct strbuf *out)
 {
-    strbuf_printf(out_text, "\n## %s\n\n%s\n\n| key | value | unit | meaning |\n", schema->name,
-                  schema->words ? schema->words : "");
-    strbuf_puts(out_text, "| --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < done->count; i++)
+        if (done->schemas[i] == schema)
+            return;
+    if (done->count < sizeof done->schemas / sizeof *done->schemas)
+        done->schemas[done->count++] = schema;
+    strbuf_printf(out, "\n## %s\n\n%s\n\n| key | value | unit | meaning |\n", schema->name,
+                  schema->words);
+    strbuf_puts(out, "| --- | --- | --- | --- |\n");
     for (size_t i = 0; i < schema->count; i++) {
         const struct schema_field *field = &schema->fields[i];
         if (!is_in_files(field))
             continue;
-        strbuf_printf(out_text, field->flags & SCHEMA_INLINE ? "| %s | " : "| `%s` | ",
-                      field->flags & SCHEMA_INLINE ? "any other" : field->key);
-        put_type(out_text, field);
-        strbuf_printf(out_text, " | %s | %s |\n", field->unit ? field->unit : "",
+        if (field->flags & SCHEMA_INLINE)
+            strbuf_puts(out, "| any other | ");
+        else
+            strbuf_printf(out, "| `%s` | ", field->key);
+        put_type(out, field);
+        strbuf_printf(out, " | %s | %s |\n", field->unit ? field->unit : "",
                       field->words ? field->words : "");
     }
-    for (size_t i = 0; i < schema->count; i++)
-        if (schema->fields[i].of && is_in_files(&schema->fields[i]))
-            schema_print_markdown(schema->fields[i].of, out_text);
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct schema_field *field = &schema->fields[i];
+        if (field->of && field->of->words && is_in_files(field))
+            put_section(field->of, done, out);
+    }
+}
+
+void schema_print_markdown(const struct schema *schema, struct strbuf *out_text)
+{
+    struct described done = {0};
+    put_section(schema, &done, out_text);
 }
