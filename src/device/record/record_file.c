@@ -6,7 +6,7 @@
 #include "base/new_file.h"
 #include "device/record/entry.h"
 #include "device/record/record_read.h"
-#include "inventory/names.h"
+#include "inventory/gpu_result.h"
 
 struct record_file {
     struct new_file file;

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "device/record/entry.h"
-#include "inventory/names.h"
+#include "inventory/gpu_result.h"
 #include "schema/wire.h"
 
 struct record {
