@@ -369,6 +369,7 @@ static void structs_get(const struct field *field, const struct field_view *view
 {
     size_t count = field_count(field, view->object);
     bool flat = fields_are_flat(field->of) && !field->of->whole;
+    bool has_bits = fields_have_bits(field->of);
     uint64_t same = 0; /* further elements that are as expected */
     if (field->place == FIELD_ARRAY && count > field->length)
         reader->bad = true;
@@ -376,10 +377,10 @@ static void structs_get(const struct field *field, const struct field_view *view
         return;
     for (size_t i = 0; i < count && !reader->bad; i++) {
         const struct field_view element = view_of_element(field, view, i, 1);
-        uint64_t bits = same || !fields_have_bits(field->of) ? 0 : wire_get_varint(reader);
+        uint64_t bits = same || !has_bits ? 0 : wire_get_varint(reader);
         if (same)
             same--;
-        else if (flat && !bits && !field->of->whole && field->place != FIELD_SINGLE)
+        else if (flat && !bits && field->place != FIELD_SINGLE)
             same = wire_get_varint(reader);
         struct_get(field->of, &element, bits, reader);
     }
@@ -387,18 +388,28 @@ static void structs_get(const struct field *field, const struct field_view *view
         reader->bad = true;
 }
 
-static void runs_get(const struct field *field, char *first, size_t count,
-                     struct wire_reader *reader)
+static void runs_get(uint32_t *items, size_t count, struct wire_reader *reader)
 {
     size_t at = 0;
     for (bool high = false; at < count && !reader->bad; high = !high) {
         uint64_t run = wire_get_varint(reader);
-        if (run > count - at || (at && !run)) {
+        if (run > count - at || (at && !run))
             reader->bad = true;
-            return;
-        }
-        for (; run; run--)
-            number_store(field, first + at++ * field_bytes(field), high ? UINT32_MAX : 0);
+        else if (high)
+            memset(items + at, 0xff, (size_t)run * sizeof *items); /* else it is 0 already */
+        at += reader->bad ? 0 : (size_t)run;
+    }
+}
+
+/* The usual list, and by far the longest. */
+static void u32_near_get(uint32_t *items, size_t count, struct wire_reader *reader)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < count && !reader->bad; i++) {
+        value += (uint64_t)wire_get_signed(reader);
+        if (value > UINT32_MAX)
+            reader->bad = true;
+        items[i] = (uint32_t)value;
     }
 }
 
@@ -406,16 +417,19 @@ static void numbers_get(const struct field *field, void *object, struct wire_rea
 {
     size_t count = field_count(field, object), bytes = field_bytes(field);
     size_t lag = field->lag ? field->lag : 1;
+    bool near = field->form == FIELD_NEAR && field->type == FIELD_U32 && lag == 1;
     struct wire_reader ahead = *reader;
-    bool runs = count && field->form == FIELD_NEAR && field->type == FIELD_U32 &&
-                wire_get_signed(&ahead) == RUNS;
+    bool runs = count && near && wire_get_signed(&ahead) == RUNS;
     if (runs)
         *reader = ahead;
     char *first = list_allocate(field, object, count, !runs, reader);
     if (!first)
         return;
-    if (runs) {
-        runs_get(field, first, count, reader);
+    if (near) {
+        if (runs)
+            runs_get((uint32_t *)(void *)first, count, reader);
+        else
+            u32_near_get((uint32_t *)(void *)first, count, reader);
         return;
     }
     for (size_t i = 0; i < count && !reader->bad; i++) {
@@ -442,11 +456,15 @@ static void struct_get(const struct fields *fields, const struct field_view *vie
     for (size_t r = 0; r < fields->count && !reader->bad; r++) {
         const struct field *field = &fields->rows[r];
         size_t count = field_has_bits(field) ? field_count(field, view->object) : 0;
+        bool follows = field->form != FIELD_PLAIN && view->before;
         for (size_t i = 0; i < count && !reader->bad; i++, bit++) {
             char *at = view->object + field->offset + i * field_bytes(field);
+            bool written = fields->whole || bits >> bit & 1;
+            if (!written && !follows)
+                continue; /* it holds what is expected */
             const struct field_view based = {.expected = view->object, .before = view->before};
             uint64_t value = number_base(field, &based, i);
-            if (fields->whole || bits >> bit & 1)
+            if (written)
                 value = number_get(reader, field, !view->before, value);
             if (!number_store(field, at, value))
                 reader->bad = true;
