@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/str.h"
+#include "schema/facts.h"
 
 enum { CURVE_POINTS_MAX = 100 };
 
@@ -21,10 +21,10 @@ struct curve {
     double hit, far, miss; /* cycles of the levels; far 0: there is none */
 };
 
-/* As text for a note: "hit 29 miss 280; bytes cycles missed; 111360 29.1 0; ..." */
-void curve_print(const struct curve *curve, struct strbuf *out_text);
+/* As notes: the lists curve_bytes, curve_cycles, curve_missed, and curve_levels: hit, far, miss. */
+void curve_put(const struct curve *curve, struct facts *out_notes);
 
-/* Reads such a text; false if it is not a curve. */
-bool curve_read(const char *text, struct curve *out_curve);
+/* Reads them; false if they are not a curve. */
+bool curve_read(const struct facts *notes, struct curve *out_curve);
 
 #endif

@@ -214,24 +214,27 @@ static const struct schema first_try_schema = {
 
 /* Keys that facts may have, for the documentation and the JSON Schema. */
 static const struct schema_field links_keys[] = {
-    {"gpus", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .words = "their UUIDs"},
-    {"state", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL,
+    {"gpus", SCHEMA_TEXT, .list = true, .flags = SCHEMA_OPTIONAL, .words = "their UUIDs"},
+    {"state", SCHEMA_TEXT, .list = true, .flags = SCHEMA_OPTIONAL,
      .words = "ok; host: copies go through the host; failed; wrong: data arrived wrong; unknown: "
               "not measured"},
-    {"read", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
-     .words = "by a copy engine from the peer; -: not measured. The same for the others"},
-    {"write", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
-     .words = "by a copy engine to the peer"},
-    {"both", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
-     .words = "both ways at once, in sum"},
-    {"sm_read", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
-     .words = "by loads of all SMs"},
-    {"sm_write", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
-     .words = "by stores of all SMs"},
-    {"sm_both", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "GB/s",
-     .words = "by loads and stores of all SMs at once, in sum"},
-    {"latency", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "cycles", .words = "of a load"},
-    {"latency_ns", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL, .unit = "ns", .words = "of a load"},
+    {"read", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "GB/s",
+     .words = "by a copy engine from the peer; null: not measured. The same for the others"},
+    {"write", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "GB/s", .words = "by a copy engine to the peer"},
+    {"both", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "GB/s", .words = "both ways at once, in sum"},
+    {"sm_read", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "GB/s", .words = "by loads of all SMs"},
+    {"sm_write", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "GB/s", .words = "by stores of all SMs"},
+    {"sm_both", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "GB/s", .words = "by loads and stores of all SMs at once, in sum"},
+    {"latency", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "cycles", .words = "of a load"},
+    {"latency_ns", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "ns", .words = "of a load"},
     {"why", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL,
      .words = "why the first one that failed did; alone: why there is no link to measure, and what "
               "would measure it"},
@@ -240,8 +243,8 @@ static const struct schema links_schema = {
     .name = "links",
     SCHEMA_FIELDS(links_keys),
     .style = WRITER_FLOW,
-    .words = "Links to the other GPUs of the node: lists of words, one word for each peer, in the "
-             "same order.",
+    .words = "Links to the other GPUs of the node: lists with one item for each peer, in the same "
+             "order.",
     .rules = "\"anyOf\": [{\"required\": [\"gpus\", \"state\"]}, {\"required\": [\"why\"], "
              "\"maxProperties\": 1}]"};
 
@@ -253,9 +256,17 @@ static const struct schema_field load_keys[] = {
      .name_count = 2},
     {"begun_after_s", SCHEMA_F64, .flags = SCHEMA_OPTIONAL, .max = 1e18, .unit = "s",
      .words = "for which it waited for other nodes and for its turn"},
-    {"curve", SCHEMA_TEXT, .flags = SCHEMA_OPTIONAL,
-     .words = "of a GPU that is an outlier, or has a finding about its load: points of seconds, "
-              "MHz, W, C and C of the memory, separated by semicolons; 0: not known"},
+    {"curve_s", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL, .max = 1e18, .unit = "s",
+     .words =
+         "of a GPU that is an outlier, or has a finding about its load: the times of its curve"},
+    {"curve_mhz", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "MHz", .words = "the clock of the SMs at these times; null: not known"},
+    {"curve_w", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "W", .words = "the power"},
+    {"curve_c", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL, .max = 1e18,
+     .unit = "C", .words = "the temperature of the GPU"},
+    {"curve_memory_c", SCHEMA_F64, .list = true, .flags = SCHEMA_OPTIONAL | SCHEMA_NULL,
+     .max = 1e18, .unit = "C", .words = "the temperature of its memory"},
 };
 static const struct schema load_schema = {.name = "load",
                                           SCHEMA_FIELDS(load_keys),
@@ -303,9 +314,10 @@ static const struct schema_field gpu_fields[] = {
                     "\"#/$defs/figure_or_null\"}",
      .words = "second values of figures that looked bad; null: the second measurement failed; "
               "clock.throttled: 1 if a throttle reason was there again, otherwise 0"},
-    {"links", FIELD_FACTS(struct inventory_gpu, links), .flags = SCHEMA_OPTIONAL,
+    {"links", FIELD_FACTS(struct inventory_gpu, links), .flags = SCHEMA_OPTIONAL | SCHEMA_LISTS,
      .privacy = SCHEMA_PRIVATE_TEXT, .of = &links_schema},
-    {"load", FIELD_FACTS(struct inventory_gpu, load), .flags = SCHEMA_OPTIONAL, .of = &load_schema},
+    {"load", FIELD_FACTS(struct inventory_gpu, load), .flags = SCHEMA_OPTIONAL | SCHEMA_LISTS,
+     .of = &load_schema},
 };
 const struct schema inventory_gpu_schema = {
     .name = "gpu",

@@ -49,6 +49,7 @@ void inventory_print_markdown(struct strbuf *out_text)
         "[report.md](report.md) explains the file, "
         "[inventory.schema.json](../reports/inventory.schema.json) is its schema.\n"
         "Facts are a map of names and single values: true or false, a number, a text, or null for "
-        "what is not known.\n");
+        "what is not known.\nNotes of a measure may be lists, too: of texts, or of numbers and "
+        "null.\n");
     schema_print_markdown(&inventory_schema, out_text);
 }

@@ -52,6 +52,11 @@ static int check_schema(const struct yaml_node *root, struct err *err)
                         "the file has schema %llu, newer than the %d that this program knows: "
                         "read it with a newer gpumemtopo",
                         (unsigned long long)number, INVENTORY_SCHEMA);
+    else if (!rc && number < INVENTORY_SCHEMA)
+        rc = yaml_error(schema, err,
+                        "the file has schema %llu, older than the %d that this program reads: "
+                        "convert it with tools/convert-inventory",
+                        (unsigned long long)number, INVENTORY_SCHEMA);
     if (rc)
         err_prefix(err, "schema");
     return rc;

@@ -2,23 +2,14 @@
 #include "inventory/link_row.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const link_row_keys[LINK_ROW_KEYS] = {"gpus",    "state",      "read",     "write",
                                                   "both",    "sm_read",    "sm_write", "sm_both",
                                                   "latency", "latency_ns", "why"};
 
-bool link_row_word(const char **at, size_t *out_length)
+double link_row_number(const struct facts *row, const char *key, size_t place)
 {
-    *at += strspn(*at, " ");
-    *out_length = strcspn(*at, " ");
-    return *out_length > 0;
-}
-
-double link_row_number(const char *word, size_t length)
-{
-    char *end;
-    double value = strtod(word, &end);
-    return end == word + length && isfinite(value) && value >= 0 ? value : NAN;
+    size_t count = 0;
+    const double *numbers = facts_numbers(row, key, &count);
+    return numbers && place < count && numbers[place] >= 0 ? numbers[place] : NAN;
 }

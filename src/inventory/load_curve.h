@@ -6,12 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "schema/facts.h"
+
 /* The measure with these notes. */
 #define LOAD_CURVE_METRIC "load.clock.steady"
 
-/* The notes. The last one is LOAD_CURVE_KEY. */
-#define LOAD_CURVE_KEY "curve"
-enum { LOAD_CURVE_KEYS = 4 };
+/* The notes. The last ones are the columns of the curve: lists. */
+enum { LOAD_CURVE_KEYS = 8 };
 extern const char *const load_curve_keys[LOAD_CURVE_KEYS];
 
 enum { LOAD_CURVE_POINTS_MAX = 200 };
@@ -28,7 +29,13 @@ struct load_curve {
     size_t count;
 };
 
-/* Reads "s MHz W C C; 0.25 1980 690 45 50; ..."; false if the text is not a curve. */
-bool load_curve_read(const char *text, struct load_curve *out_curve);
+/* Whether the note is a column of the curve. */
+bool load_curve_has(const char *key);
+
+/* Sets the notes of the curve. */
+void load_curve_put(const struct load_curve *curve, struct facts *out_notes);
+
+/* Reads them; false if they are not a curve. */
+bool load_curve_read(const struct facts *notes, struct load_curve *out_curve);
 
 #endif

@@ -116,7 +116,7 @@ static const struct schema_field measure_fields[] = {
     {"bound", FIELD_ENUM(struct measure, bound, measure_bound_names), .flags = SCHEMA_OPTIONAL,
      .min = MEASURE_AT_LEAST, .max = MEASURE_AT_LEAST,
      .words = "the value is a lower bound; absent: it is exact"},
-    {"notes", FIELD_FACTS(struct measure, notes), .flags = SCHEMA_INLINE,
+    {"notes", FIELD_FACTS(struct measure, notes), .flags = SCHEMA_INLINE | SCHEMA_LISTS,
      .privacy = SCHEMA_PRIVATE_TEXT,
      .words = "any further keys are notes: reported, nominal, carveout, ns and the like"},
 };

@@ -114,6 +114,11 @@ static void measure_put_words(const struct fleet *fleet, const struct cell *cell
     }
 }
 
+static bool note_is_text_or_list(enum fact_kind kind)
+{
+    return kind == FACT_TEXT || kind == FACT_NUMBERS || kind == FACT_TEXTS;
+}
+
 /* A picture differs on every GPU: that of the GPU whose figure is nearest to the median stands for
  * the model. */
 static const struct note *column_nearest_note(const struct consensus_column *column,
@@ -125,7 +130,7 @@ static const struct note *column_nearest_note(const struct consensus_column *col
     for (size_t i = 0; i < column->count; i++) {
         const struct note *note = &notes->notes[column->gpus[i]];
         double distance = fabs(column_cell(column, i)->value - median);
-        if (!cells_alike(kind, column_cell(column, i)) || note->kind != FACT_TEXT ||
+        if (!cells_alike(kind, column_cell(column, i)) || !note_is_text_or_list(note->kind) ||
             !(distance < least))
             continue;
         least = distance;
@@ -137,8 +142,7 @@ static const struct note *column_nearest_note(const struct consensus_column *col
 /* Pictures of one GPU, which no two GPUs have alike: the page draws them. */
 static bool note_is_picture(const struct consensus_column *column, const char *key)
 {
-    static const char *const pictures[][2] = {{LOAD_CURVE_METRIC, LOAD_CURVE_KEY},
-                                              {"shared.conflict.latency", "table"},
+    static const char *const pictures[][2] = {{"shared.conflict.latency", "table"},
                                               {"main.whole.latency", "map"},
                                               {"main.whole.slow_regions", "read_map"},
                                               {"main.whole.slow_regions", "write_map"}};
@@ -146,34 +150,55 @@ static bool note_is_picture(const struct consensus_column *column, const char *k
     for (size_t i = 0; i < COUNT_OF(pictures); i++)
         if (strcmp(metric, pictures[i][0]) == 0 && strcmp(key, pictures[i][1]) == 0)
             return true;
+    if (load_curve_has(key))
+        return strcmp(metric, LOAD_CURVE_METRIC) == 0;
     if (strcmp(key, SURFACE_CURVES_KEY) == 0)
         return strncmp(metric, SURFACE_CURVES_METRICS, strlen(SURFACE_CURVES_METRICS)) == 0;
     return (strcmp(key, "map") == 0 && strncmp(metric, "die.bandwidth.", 14) == 0) ||
            strcmp(key, FINGERPRINT_REGIONS) == 0;
 }
 
-/* The text that more than half of `total` have, by weight; NULL: none. */
-static const char *column_common_text(const struct consensus_column *column,
-                                      const struct cell *kind, const struct note_column *notes,
-                                      uint64_t total)
+/* Whether two GPUs have the same text or list. The lists of a curve are taken together. */
+static bool notes_alike(const struct consensus_column *column, const struct note_column *notes,
+                        uint32_t a, uint32_t b)
 {
-    const struct note *candidate = NULL;
+    static const char curve[] = "curve_";
+    const char *key = fleet_text(column->fleet, notes->head.name);
+    bool together = strncmp(key, curve, strlen(curve)) == 0;
+    for (size_t i = 0; i < column->metric->note_count; i++) {
+        const struct note_column *other = &column->metric->notes[i];
+        const char *name = fleet_text(column->fleet, other->head.name);
+        if ((other == notes || (together && strncmp(name, curve, strlen(curve)) == 0)) &&
+            (other->notes[a].kind != other->notes[b].kind ||
+             other->notes[a].text != other->notes[b].text))
+            return false;
+    }
+    return true;
+}
+
+/* The text or list that more than half of `total` have, by weight; NULL: none. */
+static const struct note *column_common_note(const struct consensus_column *column,
+                                             const struct cell *kind,
+                                             const struct note_column *notes, uint64_t total)
+{
+    uint32_t candidate = 0;
     uint64_t lead = 0, same = 0;
     for (size_t i = 0; i < column->count; i++) { /* majority vote of Boyer and Moore */
-        const struct note *note = &notes->notes[column->gpus[i]];
-        uint32_t weight = column_weight(column, i);
-        if (note->kind != FACT_TEXT || !cells_alike(kind, column_cell(column, i)))
+        uint32_t gpu = column->gpus[i], weight = column_weight(column, i);
+        if (!note_is_text_or_list(notes->notes[gpu].kind) ||
+            !cells_alike(kind, column_cell(column, i)))
             continue;
-        bool agrees = lead && candidate->text == note->text;
+        bool agrees = lead && notes_alike(column, notes, candidate, gpu);
         if (!agrees && weight > lead)
-            candidate = note;
+            candidate = gpu;
         lead = agrees ? lead + weight : weight > lead ? weight - lead : lead - weight;
     }
-    for (size_t i = 0; i < column->count && candidate; i++)
-        if (notes->notes[column->gpus[i]].text == candidate->text &&
-            cells_alike(kind, column_cell(column, i)))
+    for (size_t i = 0; i < column->count; i++)
+        if (note_is_text_or_list(notes->notes[column->gpus[i]].kind) &&
+            cells_alike(kind, column_cell(column, i)) &&
+            notes_alike(column, notes, candidate, column->gpus[i]))
             same += column_weight(column, i);
-    return 2 * same > total ? fleet_text(column->fleet, candidate->text) : NULL;
+    return 2 * same > total ? &notes->notes[candidate] : NULL;
 }
 
 /* A duration in ns follows from cycles and clock: it is the value at the median clock, so that
@@ -193,12 +218,12 @@ static double column_nanoseconds(const struct consensus_column *column, const st
     return cycles / column_median(column, n);
 }
 
-/* Sets the note to the median of the numbers, or to the text that more than half have. */
+/* Sets the note to the median of the numbers, or to the text or list that more than half have. */
 static void consensus_note(const struct consensus_column *column, const struct cell *kind,
                            const struct note_column *notes, struct measure *out)
 {
     const char *key = fleet_text(column->fleet, notes->head.name);
-    uint64_t counts[FACT_TEXT + 1] = {0};
+    uint64_t counts[FACT_TEXTS + 1] = {0};
     size_t n = 0;
     for (size_t i = 0; i < column->count; i++)
         if (cells_alike(kind, column_cell(column, i)))
@@ -209,18 +234,19 @@ static void consensus_note(const struct consensus_column *column, const struct c
     enum fact_kind most = FACT_BOOL;
     if (counts[FACT_REAL] > counts[most])
         most = FACT_REAL;
+    counts[FACT_TEXT] += counts[FACT_NUMBERS] + counts[FACT_TEXTS];
     if (counts[FACT_TEXT] > counts[most])
         most = FACT_TEXT;
     if (!counts[most])
         return;
     if (most == FACT_TEXT) {
-        const struct note *nearest = note_is_picture(column, key) && cell_is_number(kind)
-                                         ? column_nearest_note(column, kind, notes, out->value)
-                                         : NULL;
-        const char *text = nearest ? fleet_text(column->fleet, nearest->text)
-                                   : column_common_text(column, kind, notes, counts[FACT_TEXT]);
-        if (text)
-            facts_set_text(&out->notes, key, text);
+        const struct note *note = note_is_picture(column, key) && cell_is_number(kind)
+                                      ? column_nearest_note(column, kind, notes, out->value)
+                                      : NULL;
+        if (!note)
+            note = column_common_note(column, kind, notes, counts[FACT_TEXT]);
+        if (note)
+            fleet_put_note(column->fleet, notes, note, &out->notes);
         return;
     }
     if (most == FACT_REAL && strcmp(key, "ns") == 0 && str_equal(out->unit, "cycles")) {

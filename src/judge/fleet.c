@@ -76,6 +76,55 @@ double fleet_value(const struct fleet *fleet, const char *metric, uint32_t gpu, 
     return cell ? cell->value : NAN;
 }
 
+const struct note_column *fleet_notes(const struct fleet *fleet, const struct metric_column *column,
+                                      const char *key)
+{
+    uint32_t symbol = symbols_find(&fleet->symbols, key);
+    for (size_t i = 0; column && symbol && i < column->note_count; i++)
+        if (column->notes[i].head.name == symbol)
+            return &column->notes[i];
+    return NULL;
+}
+
+void fleet_put_note(const struct fleet *fleet, const struct note_column *column,
+                    const struct note *note, struct facts *out_facts)
+{
+    struct fact fact = {.key = (char *)fleet_text(fleet, column->head.name), .kind = note->kind};
+    const char *data = fleet_text(fleet, note->text);
+    switch (note->kind) {
+    case FACT_UNKNOWN:
+        return;
+    case FACT_BOOL:
+        fact.flag = note->number != 0;
+        break;
+    case FACT_INT:
+        fact.integer = (int64_t)note->number;
+        break;
+    case FACT_REAL:
+        fact.real = note->number;
+        break;
+    case FACT_TEXT:
+        fact.text = (char *)data;
+        break;
+    case FACT_NUMBERS: /* the bytes may lie at any address */
+        fact.count = note->count;
+        fact.numbers = mem_array(fact.count, sizeof *fact.numbers);
+        memcpy(fact.numbers, data, fact.count * sizeof *fact.numbers);
+        break;
+    case FACT_TEXTS:
+        fact.count = note->count;
+        fact.texts = mem_array(fact.count, sizeof *fact.texts);
+        for (uint32_t i = 0; i < fact.count; i++, data += strlen(data) + 1)
+            fact.texts[i] = (char *)data;
+        break;
+    }
+    facts_set(out_facts, &fact);
+    if (note->kind == FACT_NUMBERS)
+        free(fact.numbers);
+    if (note->kind == FACT_TEXTS)
+        free(fact.texts);
+}
+
 /* Kind and value of a fact as bytes. 5 and 5.0 have the same code, because a file does not
  * distinguish them. */
 struct coded {
@@ -189,8 +238,8 @@ const char *fleet_fact_text(const struct fleet *fleet, const struct fact_column 
     return fact.kind == FACT_TEXT ? fact.text : NULL;
 }
 
-/* Longer texts of notes are left out. The longest one is the map of SMs and slices. */
-enum { NOTE_TEXT_MAX = 8000 };
+/* Longer texts and lists of notes are left out. The longest one is the map of SMs and slices. */
+enum { NOTE_TEXT_MAX = 8000, NOTE_NUMBERS_MAX = 16000 };
 
 /* The result of a GPU that was not measured is partial: its positions are not used. */
 static uint32_t column_position(const struct fleet *fleet, size_t place)
@@ -268,22 +317,54 @@ static struct fact_column *fact_column(struct fleet *fleet, enum fact_set set, c
     return column;
 }
 
+/* The bytes of a list in symbols: equal lists have the same number. */
+static uint32_t fleet_add_list(struct fleet *fleet, const struct fact *fact, uint32_t guess)
+{
+    struct strbuf bytes = {0};
+    for (uint32_t i = 0; i < fact->count && fact->kind == FACT_TEXTS; i++)
+        strbuf_append(&bytes, fact->texts[i], strlen(fact->texts[i]) + 1);
+    for (uint32_t i = 0; i < fact->count && fact->kind == FACT_NUMBERS; i++) {
+        double number = isfinite(fact->numbers[i]) ? fact->numbers[i] : NAN;
+        strbuf_append(&bytes, (const char *)&number, sizeof number);
+    }
+    uint32_t symbol =
+        symbols_add_guessed(&fleet->symbols, bytes.data ? bytes.data : "", bytes.length, guess);
+    strbuf_fini(&bytes);
+    return symbol;
+}
+
+static bool note_is_too_long(const struct fact *fact)
+{
+    size_t length = 0;
+    if (fact->kind == FACT_NUMBERS)
+        return fact->count > NOTE_NUMBERS_MAX;
+    for (uint32_t i = 0; i < fact->count && fact->kind == FACT_TEXTS; i++)
+        length += strlen(fact->texts[i]) + 1;
+    return length > NOTE_TEXT_MAX ||
+           (fact->kind == FACT_TEXT && strlen(fact->text) > NOTE_TEXT_MAX);
+}
+
 static void fleet_add_notes(struct fleet *fleet, struct metric_column *column,
                             const struct facts *facts)
 {
     for (size_t i = 0; i < facts->count; i++) {
         const struct fact *fact = &facts->items[i];
         struct note *note = &note_column(fleet, column, fact->key, i)->notes[fleet->count];
+        uint32_t guess = fleet->count ? note[-1].text : 0;
+        bool list = fact->kind == FACT_NUMBERS || fact->kind == FACT_TEXTS;
         note->kind = fact->kind;
-        note->number = fact->kind == FACT_BOOL  ? fact->flag
-                       : fact->kind == FACT_INT ? (double)fact->integer
-                                                : fact->real;
-        if ((fact->kind == FACT_TEXT && strlen(fact->text) > NOTE_TEXT_MAX) ||
-            (fact->kind == FACT_REAL && !isfinite(fact->real)))
+        if (note_is_too_long(fact) || (fact->kind == FACT_REAL && !isfinite(fact->real))) {
             note->kind = FACT_UNKNOWN;
-        else if (fact->kind == FACT_TEXT)
-            note->text =
-                symbols_of_guessed(&fleet->symbols, fact->text, fleet->count ? note[-1].text : 0);
+        } else if (list) {
+            note->count = fact->count;
+            note->text = fleet_add_list(fleet, fact, guess);
+        } else if (fact->kind == FACT_TEXT) {
+            note->text = symbols_of_guessed(&fleet->symbols, fact->text, guess);
+        } else {
+            note->number = fact->kind == FACT_BOOL  ? fact->flag
+                           : fact->kind == FACT_INT ? (double)fact->integer
+                                                    : fact->real;
+        }
     }
 }
 

@@ -26,8 +26,11 @@ struct cell {
 /* A note beside a measure. */
 struct note {
     enum fact_kind kind;
-    uint32_t text;
-    double number;
+    uint32_t text; /* or the bytes of a list: its numbers, or its texts with their NUL characters */
+    union {
+        double number;
+        uint32_t count; /* of a list */
+    };
 };
 
 struct note_column {
@@ -146,6 +149,14 @@ const struct cell *fleet_number(const struct metric_column *column, uint32_t gpu
 
 /* The GPU's number in such a cell; NaN if there is none. metric may be NULL. */
 double fleet_value(const struct fleet *fleet, const char *metric, uint32_t gpu, bool noisy);
+
+/* The column of a note of a metric; NULL if no GPU has it. column may be NULL. */
+const struct note_column *fleet_notes(const struct fleet *fleet, const struct metric_column *column,
+                                      const char *key);
+
+/* Sets the note as a fact with the key of its column, if there is one. */
+void fleet_put_note(const struct fleet *fleet, const struct note_column *column,
+                    const struct note *note, struct facts *out_facts);
 
 /* A column of facts; NULL if no GPU has it. */
 const struct fact_column *fleet_facts(const struct fleet *fleet, enum fact_set set,

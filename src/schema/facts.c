@@ -2,6 +2,7 @@
 #include "schema/facts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,20 @@ int64_t facts_int(const struct facts *facts, const char *key, int64_t otherwise)
 {
     const struct fact *fact = find_fact(facts, key);
     return fact && fact->kind == FACT_INT ? fact->integer : otherwise;
+}
+
+double facts_rounded(double value, int digits)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    return isfinite(value) ? strtod(text, NULL) : NAN;
+}
+
+double facts_decimals(double value, int digits)
+{
+    char text[400];
+    snprintf(text, sizeof text, "%.*f", digits, value);
+    return isfinite(value) ? strtod(text, NULL) : NAN;
 }
 
 static bool is_number(const struct fact *fact)

@@ -57,6 +57,11 @@ const double *facts_numbers(const struct facts *facts, const char *key, size_t *
 char *const *facts_texts(const struct facts *facts, const char *key, size_t *out_count);
 int64_t facts_int(const struct facts *facts, const char *key, int64_t otherwise);
 
+/* A number of a list as it is kept there: with so many significant digits, or digits behind the
+ * point; NaN if it is not finite. */
+double facts_rounded(double value, int digits);
+double facts_decimals(double value, int digits);
+
 double fact_number(const struct fact *fact); /* NaN: absent or no number; fact may be NULL */
 
 /* Compares key, kind and value. Numbers compare by value, since a file does not distinguish 5 from

@@ -3,6 +3,7 @@
 
 #include "../check.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,35 +30,30 @@ static void set_pair(size_t i, size_t j, const char *state, double rate)
     cells[i][j % PER] = cells[j][i % PER] = (struct cell){state, rate, rate};
 }
 
-static void put(struct strbuf *text, double rate)
-{
-    if (rate > 0)
-        strbuf_printf(text, " %g", rate);
-    else
-        strbuf_puts(text, " -");
-}
-
 static void add_row(struct gpu_result *gpus, size_t i, int nvlinks)
 {
-    struct strbuf lists[6] = {{0}};
-    static const char *const keys[] = {"gpus", "state", "read", "write", "latency", "latency_ns"};
+    const char *peers[PER], *states[PER];
+    double figures[4][PER];
+    static const char *const keys[] = {"read", "write", "latency", "latency_ns"};
     struct measure *m = measures_add(&gpus[i].measures, "links.peers", PER - 1, "", "test");
     assert_non_null(m);
+    size_t n = 0;
     for (size_t j = 0; j < PER; j++) {
         if (i % PER == j)
             continue;
-        strbuf_printf(&lists[0], " %s", gpus[i / PER * PER + j].uuid);
-        strbuf_printf(&lists[1], " %s", cells[i][j].state);
-        put(&lists[2], cells[i][j].read);
-        put(&lists[3], cells[i][j].write);
         double cycles = cells[i][j].cycles ? cells[i][j].cycles : 1000;
-        put(&lists[4], cycles);
-        put(&lists[5], cycles * 1000 / (cells[i][j].mhz ? cells[i][j].mhz : 1000));
+        peers[n] = gpus[i / PER * PER + j].uuid;
+        states[n] = cells[i][j].state;
+        figures[0][n] = cells[i][j].read > 0 ? cells[i][j].read : NAN;
+        figures[1][n] = cells[i][j].write > 0 ? cells[i][j].write : NAN;
+        figures[2][n] = cycles;
+        figures[3][n] = cycles * 1000 / (cells[i][j].mhz ? cells[i][j].mhz : 1000);
+        n++;
     }
-    for (size_t k = 0; k < 6; k++) {
-        assert_int_equal(facts_set_text(&m->notes, keys[k], lists[k].data), 0);
-        strbuf_fini(&lists[k]);
-    }
+    facts_set_texts(&m->notes, "gpus", peers, n);
+    facts_set_texts(&m->notes, "state", states, n);
+    for (size_t k = 0; k < COUNT_OF(keys); k++)
+        facts_set_numbers(&m->notes, keys[k], figures[k], n);
     assert_int_equal(facts_set_int(&gpus[i].health, "nvlinks_active", nvlinks), 0);
     assert_int_equal(facts_set_text(&gpus[i].health, "fabric_state", "completed"), 0);
 }
@@ -91,7 +87,11 @@ static void healthy(void **state)
     reset(400);
     struct inventory inventory = judged(18, &gpus);
     assert_int_equal(inventory.total_outliers + inventory.watch_count, 0);
-    assert_string_equal(facts_text(&inventory.gpus[0].links, "state"), " ok ok ok");
+    size_t count = 0;
+    char *const *states = facts_texts(&inventory.gpus[0].links, "state", &count);
+    assert_int_equal(count, PER - 1);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(states[i], "ok");
     done(&inventory, gpus);
     /* A PCIe tree of two pairs: other rates across, on every node. */
     for (size_t i = 0; i < COUNT; i++)
@@ -241,7 +241,10 @@ static void wrong_data(void **state)
 static void odd_rows(void **state)
 {
     (void)state;
-    static const char *const odd[] = {"", "GPU-other", "GPU-001", "GPU-001 GPU-002 GPU-003"};
+    static const struct {
+        const char *peers[3];
+        size_t count;
+    } odd[] = {{{NULL}, 0}, {{"GPU-other"}, 1}, {{"GPU-001"}, 1}, {{"GPU-001", "GPU-002", ""}, 3}};
     struct gpu_result *gpus;
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         reset(400);
@@ -250,8 +253,8 @@ static void odd_rows(void **state)
         for (size_t k = 0; k < COUNT; k++)
             add_row(gpus, k, 18);
         struct measure *m = &gpus[0].measures.items[gpus[0].measures.count - 1];
-        assert_int_equal(facts_set_text(&m->notes, "gpus", odd[i]), 0);
-        assert_int_equal(facts_set_text(&m->notes, "state", "nonsense"), 0);
+        facts_set_texts(&m->notes, "gpus", odd[i].peers, odd[i].count);
+        facts_set_texts(&m->notes, "state", (const char *const[]){"nonsense"}, 1);
         struct inventory inventory = made_judged(gpus, COUNT);
         assert_int_equal(inventory.total_outliers, 0);
         done(&inventory, gpus);

@@ -3,13 +3,14 @@
 
 #include "../check.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "inventory/load_curve.h"
 
 enum { COUNT = 12, POWER = 0x4, HEAT = 0x20, SLOWDOWN = 0x8 };
 
-static const char CURVE[] = "s MHz W C C; 1 1970 700 50 60; 10 1600 700 85 90";
+static const struct load_curve CURVE = {{{1, 1970, 700, 50, 60}, {10, 1600, 700, 85, 0}}, 2};
 
 static struct measure *add(struct gpu_result *gpu, const char *metric, double value)
 {
@@ -28,7 +29,7 @@ static void load(struct gpu_result *gpu, double first, double kept, double throt
     add(gpu, "load.throttle", throttle);
     assert_int_equal(facts_set_text(&steady->notes, "gpus_of_node", "together"), 0);
     assert_int_equal(facts_set_real(&steady->notes, "begun_after_s", 2.5), 0);
-    assert_int_equal(facts_set_text(&steady->notes, "curve", CURVE), 0);
+    load_curve_put(&CURVE, &steady->notes);
 }
 
 static struct gpu_result *loaded(size_t count, size_t bad, double kept, double throttle)
@@ -151,11 +152,12 @@ static void curves_of_bad_gpus_are_kept(void **state)
         const struct facts *kept = &gpu_of(&inventory, gpus[i].uuid)->load;
         assert_string_equal(facts_text(kept, "gpus_of_node"), "together");
         assert_true(facts_get(kept, "begun_after_s")->real == 2.5);
-        const char *curve = facts_text(kept, "curve");
+        struct load_curve curve = {0};
+        assert_true(load_curve_read(kept, &curve) == (i == 5));
         if (i == 5)
-            assert_string_equal(curve, CURVE);
+            assert_memory_equal(curve.points, CURVE.points, 2 * sizeof *curve.points);
         else
-            assert_null(curve);
+            assert_null(facts_get(kept, "curve_s"));
     }
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
@@ -164,21 +166,30 @@ static void curves_of_bad_gpus_are_kept(void **state)
 static void curves_are_read(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",
-                                      "s MHz W C C",
-                                      "x; 1 2 3 4 5",
-                                      "x; 1 2 3 4; 2 2 3 4 5",
-                                      "x; 2 2 3 4 5; 1 2 3 4 5",
-                                      "x; 1 2 3 4 5; 2 -2 3 4 5",
-                                      "x; 1 2 3 4 5; 2 2 3 4 5 6",
-                                      "x; 1 2 3 4 5; 2 2 3 4 inf"};
+    static const struct {
+        const char *key;
+        double values[3];
+        size_t count;
+    } bad[] = {{"curve_s", {0}, 0},      {"curve_s", {1}, 1},        {"curve_s", {2, 1}, 2},
+               {"curve_s", {NAN, 1}, 2}, {"curve_c", {4, 4, 4}, 3},  {"curve_w", {-2, 3}, 2},
+               {"curve_c", {4}, 1},      {"curve_mhz", {1, 2, 3}, 3}};
     struct load_curve curve;
-    assert_true(load_curve_read(CURVE, &curve));
+    struct facts notes = {0};
+    load_curve_put(&CURVE, &notes);
+    assert_true(load_curve_read(&notes, &curve));
     assert_int_equal(curve.count, 2);
     assert_true(curve.points[1][LOAD_CURVE_MHZ] == 1600 && curve.points[1][LOAD_CURVE_C] == 85);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (load_curve_read(bad[i], &curve))
-            fail_msg("read: %s", bad[i]);
+    assert_true(isnan(facts_get(&notes, "curve_memory_c")->numbers[1]));
+    assert_true(curve.points[1][LOAD_CURVE_MEMORY_C] == 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        load_curve_put(&CURVE, &notes);
+        facts_set_numbers(&notes, bad[i].key, bad[i].values, bad[i].count);
+        if (load_curve_read(&notes, &curve))
+            fail_msg("read: %s", bad[i].key);
+        facts_remove(&notes, bad[i].key);
+        assert_false(load_curve_read(&notes, &curve));
+    }
+    facts_fini(&notes);
 }
 
 int main(void)

@@ -39,10 +39,9 @@ def simulated(program, root):
 
 def curve_of(memory):
     """Levels and points (bytes, cycles, share of misses) of a kept sweep."""
-    head, _, *points = memory['size']['curve'].split('; ')
-    words = head.split()
-    levels = dict(zip(words[::2], map(float, words[1::2])))
-    return levels, [tuple(map(float, point.split())) for point in points]
+    size = memory['size']
+    levels = dict(zip(('hit', 'far', 'miss'), (level or 0 for level in size['curve_levels'])))
+    return levels, list(zip(size['curve_bytes'], size['curve_cycles'], size['curve_missed']))
 
 
 def value_at(points, size, column):

@@ -63,9 +63,9 @@ def linked(data):
     for i, gpu in enumerate(data["gpus"]):
         gpu.update(node=f"n{i // 2}", index=i % 2)
         bad = i >= 2
-        gpu["links"] = {"gpus": data["gpus"][i ^ 1]["uuid"], "state": "failed" if bad else "ok",
-                        "read": "-" if bad else "398", "write": "-" if bad else "392", "both": "-" if bad else "750",
-                        "sm_both": "-" if bad else "735", "latency": "-" if bad else "1737"}
+        figures = {"read": 398, "write": 392, "both": 750, "sm_both": 735, "latency": 1737}
+        gpu["links"] = {"gpus": [data["gpus"][i ^ 1]["uuid"]], "state": ["failed" if bad else "ok"],
+                        **{key: [None if bad else figure] for key, figure in figures.items()}}
         gpu["values"] = {**gpu["values"], "host.together.h2d": [12.25, 0.1], "host.together.d2h": [12.75, 0.1]}
     for gpu in data["gpus"][2:]:
         gpu["status"] = "outlier"
@@ -307,8 +307,8 @@ def check_h200(chromium):
         assert len(cells) == 132 and len(painted) == len(wanted), (painted, wanted)
 
 
-def curve_of(text):
-    return [[float(word) for word in point.split()] for point in text.split(";")[1:]]
+def curve_of(notes):
+    return list(zip(*(notes["curve_" + column] for column in ("s", "mhz", "w", "c", "memory_c"))))
 
 
 def check_curves(chromium, where, curve):
@@ -385,9 +385,8 @@ def check_links(chromium, data):
         gpus = sorted((gpu for gpu in data["gpus"] if gpu["node"] == node), key=lambda gpu: gpu["index"])
         assert rows[0] == ["GPU"] + [str(gpu["index"]) for gpu in gpus], rows[0]
         for gpu, row in zip(gpus, rows[1:]):
-            lists = {key: str(value).split() for key, value in gpu["links"].items()}
-            reads = {uuid: min(float(read), float(write)) for uuid, read, write in
-                     zip(lists["gpus"], lists["read"], lists["write"])}
+            reads = {uuid: min(read, write) for uuid, read, write in
+                     zip(gpu["links"]["gpus"], gpu["links"]["read"], gpu["links"]["write"])}
             wanted = ["%.0f" % reads[peer["uuid"]] if peer is not gpu else "" for peer in gpus]
             assert row == [str(gpu["index"])] + wanted, (node, row, wanted)
 
@@ -395,13 +394,13 @@ def check_links(chromium, data):
 def check_loaded(chromium):
     data = fleet.base(loaded())
     alone = next(i for i, model in enumerate(data["models"]) if model["count"] == 1)
-    curves = {gpu["uuid"]: gpu["load"]["curve"] for gpu in data["gpus"] if "curve" in gpu["load"]}
+    curves = {gpu["uuid"]: gpu["load"] for gpu in data["gpus"] if "curve_s" in gpu["load"]}
     bad = [outlier["uuid"] for outlier in data["outliers"]]
     assert len(bad) == 3 and set(bad) <= set(curves), (bad, curves)
     for number, uuid in enumerate(bad):
         check_curves(chromium, f"#o{number} details.load", curve_of(curves[uuid]))
     for number, model in enumerate(data["models"]):
-        check_curves(chromium, f"#m{number} details.load", curve_of(model["memory"]["load"]["clock"]["steady"]["curve"]))
+        check_curves(chromium, f"#m{number} details.load", curve_of(model["memory"]["load"]["clock"]["steady"]))
         check_memory(chromium, number, model)
     check_die(chromium, data["models"][alone])
     check_links(chromium, data)

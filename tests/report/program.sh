@@ -34,7 +34,7 @@ expect() {
 "$print_rich" >good.yaml || exit 1
 sed 's/measured: 2,/measured: 3,/' good.yaml >contradiction.yaml
 sed 's/^watch:/wach:/' good.yaml >misspelt.yaml
-sed 's/schema: 1,/schema: 9,/' good.yaml >future.yaml
+sed 's/schema: 2,/schema: 9,/' good.yaml >future.yaml
 : >empty.yaml
 head -c 1000 good.yaml >cut.yaml
 printf '\000\001\377' >binary.yaml

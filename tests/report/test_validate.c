@@ -2,6 +2,7 @@
 #include "../check.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,25 +140,25 @@ static void second_value_is_text(struct inventory *v)
 
 static void links_without_state(struct inventory *v)
 {
-    facts_set_text(&v->gpus[1].links, "gpus", "GPU-a GPU-b");
+    facts_set_texts(&v->gpus[1].links, "gpus", (const char *const[]){"GPU-a", "GPU-b"}, 2);
 }
 
 static void links_of_other_length(struct inventory *v)
 {
     links_without_state(v);
-    facts_set_text(&v->gpus[1].links, "state", "ok failed");
-    facts_set_text(&v->gpus[1].links, "read", "400.1 - 3");
+    facts_set_texts(&v->gpus[1].links, "state", (const char *const[]){"ok", "failed"}, 2);
+    facts_set_numbers(&v->gpus[1].links, "read", (const double[]){400.1, NAN, 3}, 3);
 }
 
 static void links_in_no_state(struct inventory *v)
 {
     links_without_state(v);
-    facts_set_text(&v->gpus[1].links, "state", "ok fine");
+    facts_set_texts(&v->gpus[1].links, "state", (const char *const[]){"ok", "fine"}, 2);
 }
 
 static void load_without_a_curve(struct inventory *v)
 {
-    facts_set_text(&v->gpus[1].load, "curve", "s MHz W C C; 1 2 3");
+    facts_set_numbers(&v->gpus[1].load, "curve_s", (const double[]){1, 2, 3}, 3);
 }
 
 static void load_of_the_past(struct inventory *v)
@@ -217,9 +218,9 @@ static void contradictions_are_named(void **state)
         {impossible_second_value, "GPU-00000001: measured_again: main.bandwidth.read is neither"},
         {second_value_is_text, "GPU-00000001: measured_again: main.bandwidth.read is neither"},
         {links_without_state, "GPU-00000001: links: expected the lists gpus and state"},
-        {links_of_other_length, "GPU-00000001: links: read is not a list of 2 words"},
+        {links_of_other_length, "GPU-00000001: links: read is not a list of 2 numbers"},
         {links_in_no_state, "GPU-00000001: links: state is not a list of 2 words"},
-        {load_without_a_curve, "GPU-00000001: load: curve is not what a load has"},
+        {load_without_a_curve, "GPU-00000001: load: curve_s is not what a load has"},
         {load_of_the_past, "GPU-00000001: load: begun_after_s is not what a load has"},
         {load_of_something, "GPU-00000001: load: colour is not what a load has"},
         {confirmed_somehow, "main.bandwidth.read is confirmed \"by 1 figures\", expected"},

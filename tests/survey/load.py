@@ -75,8 +75,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert ("once", "load.clock.kept") in findings(inventory, "watch"), inventory["watch"]
 
     clock = inventory["models"][0]["memory"]["load"]["clock"]["steady"]
-    points = [[float(word) for word in point.split()] for point in clock["curve"].split("; ")[1:]]
-    assert 30 <= len(points) <= 40 and points[-1][0] == 10, clock["curve"]
+    points = list(zip(*(clock["curve_" + column] for column in ("s", "mhz", "w", "c", "memory_c"))))
+    assert 30 <= len(points) <= 40 and points[-1][0] == 10, points
     assert all(1000 < point[1] < 1300 and 600 < point[2] < 710 for point in points), points
     assert points[0][3] < points[-1][3], points
 
@@ -90,7 +90,7 @@ with tempfile.TemporaryDirectory() as folder:
             assert other[key] == inventory[key], (path, key)
 
     # The curves of outliers and of GPUs that are watched for their load are kept; the others' are not.
-    kept = {gpu["node"] for gpu in inventory["gpus"] if "curve" in gpu["load"]}
+    kept = {gpu["node"] for gpu in inventory["gpus"] if "curve_s" in gpu["load"]}
     assert {"hot", "brake", "limited", "once"} <= kept and len(kept) <= 5, kept
     page = run([report, "html", out], (0,)).stdout
     for title in "SM clock under load", "Power under load", "Temperature of GPU":

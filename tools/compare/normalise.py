@@ -191,12 +191,26 @@ def from_schema_1(data, path=()):
         return {key: from_schema_1(value, (*path, str(key))) for key, value in data.items()}
     if isinstance(data, list):
         return [from_schema_1(value, path) for value in data]
+    if "links" in path[:-1] and path[-1] in LINK_LISTS and not isinstance(data, str):
+        return [data]  # of one peer
     return decode_text(path, data) if isinstance(data, str) and path else data
 
 
 # ---- schema 2: lists are lists ----
 
+# A curve has several lists, whose keys begin with its name; and what schema 1 has in place of null in them.
+CURVE_LISTS = (("curve", ("s", "mhz", "w", "c", "memory_c")), ("curve", ("levels", "bytes", "cycles", "missed")))
+
+
 def from_schema_2(data):
+    if isinstance(data, list):
+        return [from_schema_2(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    data = {key: from_schema_2(value) for key, value in data.items()}
+    for name, columns in CURVE_LISTS:
+        if f"{name}_{columns[0]}" in data:
+            data[name] = {column: [0 if item is None else item for item in data.pop(f"{name}_{column}")] for column in columns}
     return data
 
 

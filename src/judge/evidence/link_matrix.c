@@ -29,28 +29,17 @@ bool link_is_bad(enum link_figure figure, double value, double expected)
     return link_merit(figure, value, expected) < BAD_MERITS[figure];
 }
 
-/* A note of the row of a GPU; NULL: none. */
-static const char *link_note(const struct fleet *fleet, uint32_t gpu, const char *key)
-{
-    const struct metric_column *column = fleet_metric(fleet, LINK_ROW_METRIC);
-    for (size_t i = 0; column && i < column->note_count; i++)
-        if (str_equal(fleet_text(fleet, column->notes[i].head.name), key))
-            return column->notes[i].notes[gpu].kind == FACT_TEXT
-                       ? fleet_text(fleet, column->notes[i].notes[gpu].text)
-                       : NULL;
-    return NULL;
-}
-
 void link_row_list(const struct fleet *fleet, uint32_t gpu, struct facts *out_row)
 {
+    const struct metric_column *column = fleet_metric(fleet, LINK_ROW_METRIC);
     for (size_t i = 0; i < LINK_ROW_KEYS; i++) {
-        const char *text = link_note(fleet, gpu, link_row_keys[i]);
-        if (text)
-            facts_set_text(out_row, link_row_keys[i], text);
+        const struct note_column *notes = fleet_notes(fleet, column, link_row_keys[i]);
+        if (notes)
+            fleet_put_note(fleet, notes, &notes->notes[gpu], out_row);
     }
 }
 
-static enum link_state link_state_of(const char *word, size_t length)
+static enum link_state link_state_of(const char *word)
 {
     static const struct {
         const char *word;
@@ -58,54 +47,49 @@ static enum link_state link_state_of(const char *word, size_t length)
     } words[] = {
         {"ok", LINK_OK}, {"host", LINK_HOST}, {"failed", LINK_FAILED}, {"wrong", LINK_WRONG}};
     for (size_t i = 0; i < COUNT_OF(words); i++)
-        if (strlen(words[i].word) == length && strncmp(words[i].word, word, length) == 0)
+        if (strcmp(words[i].word, word) == 0)
             return words[i].state;
     return LINK_UNKNOWN;
 }
 
 static size_t link_find_peer(const struct fleet *fleet, const struct link_node *node,
-                             const char *uuid, size_t length)
+                             const char *uuid)
 {
-    for (size_t i = 0; i < node->count; i++) {
-        const char *other = fleet_text(fleet, fleet->gpus[node->gpus[i]].uuid);
-        if (other && strlen(other) == length && strncmp(other, uuid, length) == 0)
+    for (size_t i = 0; i < node->count; i++)
+        if (str_equal(fleet_text(fleet, fleet->gpus[node->gpus[i]].uuid), uuid))
             return i;
-    }
     return node->count;
 }
 
-/* The next word of each list, of which the first two must be there; others may be missing. */
-static bool link_next_words(const char **words, size_t *lengths, size_t count)
-{
-    for (size_t k = 0; k < count; k++) {
-        if (words[k] && link_row_word(&words[k], &lengths[k]))
-            continue;
-        if (k < 2)
-            return false;
-        words[k] = NULL;
-    }
-    return true;
-}
-
-/* Reads the row of the node's GPU i. Older inventories have no latency in ns. */
+/* Reads the row of the node's GPU i. */
 static void link_read_row(const struct fleet *fleet, struct link_node *node, size_t i)
 {
-    const char *keys[] = {"gpus", "state", "read", "write", "latency", "latency_ns"};
-    const char *words[COUNT_OF(keys)];
-    size_t lengths[COUNT_OF(keys)];
-    for (size_t k = 0; k < COUNT_OF(keys); k++)
-        words[k] = link_note(fleet, node->gpus[i], keys[k]);
-    while (link_next_words(words, lengths, COUNT_OF(keys))) {
-        size_t peer = link_find_peer(fleet, node, words[0], lengths[0]);
+    static const char *const keys[LINK_FIGURES] = {[LINK_READ] = "read",
+                                                   [LINK_WRITE] = "write",
+                                                   [LINK_CYCLES] = "latency",
+                                                   [LINK_NS] = "latency_ns"};
+    struct facts row = {0};
+    size_t gpu_count = 0, state_count = 0;
+    link_row_list(fleet, node->gpus[i], &row);
+    char *const *gpus = facts_texts(&row, "gpus", &gpu_count);
+    char *const *states = facts_texts(&row, "state", &state_count);
+    for (size_t k = 0; k < gpu_count && k < state_count; k++) {
+        size_t peer = link_find_peer(fleet, node, gpus[k]);
+        if (peer == node->count || peer == i)
+            continue;
         struct link_cell *cell = &node->cells[i * node->count + peer];
-        if (peer < node->count && peer != i)
-            cell->state = link_state_of(words[1], lengths[1]);
-        for (size_t k = 0; k < COUNT_OF(keys); k++) {
-            if (k >= 2 && words[k] && peer < node->count && peer != i)
-                cell->figures[k - 2] = link_row_number(words[k], lengths[k]);
-            words[k] = words[k] ? words[k] + lengths[k] : NULL;
-        }
+        cell->state = link_state_of(states[k]);
+        for (size_t f = 0; f < LINK_FIGURES; f++)
+            cell->figures[f] = link_row_number(&row, keys[f], k);
     }
+    facts_fini(&row);
+}
+
+static bool link_has_row(const struct fleet *fleet, uint32_t gpu)
+{
+    const struct note_column *notes =
+        fleet_notes(fleet, fleet_metric(fleet, LINK_ROW_METRIC), "gpus");
+    return notes && notes->notes[gpu].kind == FACT_TEXTS;
 }
 
 /* GPUs that were not measured, or beside others, have no row, and are nobody's peer. */
@@ -113,7 +97,7 @@ static void link_read_node(const struct fleet *fleet, struct link_node *node)
 {
     bool any = false;
     for (size_t i = 0; i < node->count && !any; i++)
-        any = fleet_judged(&fleet->gpus[node->gpus[i]]) && link_note(fleet, node->gpus[i], "gpus");
+        any = fleet_judged(&fleet->gpus[node->gpus[i]]) && link_has_row(fleet, node->gpus[i]);
     if (!any || node->count < 2)
         return;
     node->cells = mem_array(node->count * node->count, sizeof *node->cells);

@@ -131,14 +131,9 @@ void judge_load_list(const struct judge *judge, uint32_t gpu, struct facts *out_
         for (size_t i = 0; i < column->note_count; i++) {
             const char *key = fleet_text(fleet, column->notes[i].head.name);
             const struct note *note = &column->notes[i].notes[gpu];
-            bool curve = str_equal(key, LOAD_CURVE_KEY);
+            bool curve = load_curve_has(key);
             if (!str_equal(key, load_curve_keys[k]) || (curve && !gpu_is_bad(judge, gpu)))
                 continue;
-            if (note->kind == FACT_TEXT)
-                facts_set_text(out_load, key, fleet_text(fleet, note->text));
-            else if (note->kind == FACT_INT)
-                facts_set_int(out_load, key, (int64_t)note->number);
-            else if (note->kind == FACT_REAL)
-                facts_set_real(out_load, key, note->number);
+            fleet_put_note(fleet, &column->notes[i], note, out_load);
         }
 }

@@ -216,14 +216,11 @@ static int curve_of_l2(struct probe_context *context, struct curve *out_curve, s
 static void curve_add_note(struct probe_context *context, const char *metric,
                            const struct curve *curve)
 {
-    struct strbuf text = {0};
     for (size_t i = 0; i < context->measures->count; i++) {
         struct measure *m = &context->measures->items[i];
         if (!str_equal(m->metric, metric))
             continue;
-        curve_print(curve, &text);
-        facts_set_text(&m->notes, "curve", text.data);
-        strbuf_fini(&text);
+        curve_put(curve, &m->notes);
         return;
     }
 }

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/turn.h"
+#include "inventory/load_curve.h"
 #include "inventory/throttle.h"
 #include "probes/probe.h"
 
@@ -107,27 +108,28 @@ static void load_analyse(struct result *result)
             result->throttle |= answer->samples[i].throttle_reasons & ~UINT64_C(1);
 }
 
-/* "seconds MHz W C memory C; 0.2 1980 690 45 50; ...": what is between two points is averaged. */
-static char *curve_text(const struct device_load_answer *answer)
+/* What is between two points is averaged. */
+static struct load_curve load_curve_of(const struct device_load_answer *answer)
 {
-    struct strbuf text = {0};
+    struct load_curve curve = {.count = 0};
     size_t last = answer->sample_count - 1;
     double end_s = (double)answer->samples[last].at_ns / 1e9;
     size_t points = last < CURVE_POINTS ? last : CURVE_POINTS;
     size_t from = 0;
-    strbuf_puts(&text, "s MHz W C C");
     for (size_t k = 1; k <= points; k++) {
         size_t to = sample_at(answer, end_s * (double)k / (double)points);
         if (to == from)
             continue;
         struct span span = load_span_of(answer, from, to);
-        strbuf_printf(&text, "; %.2f %.0f %.0f %.0f %.0f", (double)answer->samples[to].at_ns / 1e9,
-                      span.mhz, isnan(span.power_w) ? 0 : span.power_w,
-                      isnan(span.celsius) ? 0 : span.celsius,
-                      isnan(span.memory_celsius) ? 0 : span.memory_celsius);
+        double *point = curve.points[curve.count++];
+        point[LOAD_CURVE_S] = facts_decimals((double)answer->samples[to].at_ns / 1e9, 2);
+        point[LOAD_CURVE_MHZ] = facts_decimals(span.mhz, 0);
+        point[LOAD_CURVE_W] = facts_decimals(span.power_w, 0);
+        point[LOAD_CURVE_C] = facts_decimals(span.celsius, 0);
+        point[LOAD_CURVE_MEMORY_C] = facts_decimals(span.memory_celsius, 0);
         from = to;
     }
-    return text.data;
+    return curve;
 }
 
 /* Why the figures are uncertain; NULL: they are not. */
@@ -175,12 +177,11 @@ static void note_clock(const struct result *result)
     for (size_t i = 0; i < measures->count; i++)
         if (str_equal(measures->items[i].metric, "load.clock.steady"))
             m = &measures->items[i];
-    char *curve = curve_text(&result->answer);
+    struct load_curve curve = load_curve_of(&result->answer);
     struct strbuf reasons = {0};
     throttle_put_text(result->throttle, &reasons);
-    facts_set_text(&m->notes, "curve", curve);
+    load_curve_put(&curve, &m->notes);
     facts_set_text(&m->notes, "throttle", reasons.data);
-    free(curve);
     strbuf_fini(&reasons);
     note_start(&result->answer, m);
 }

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "probes/method/repeats.h"
 
-enum { LOADS = 1024 };
+enum { LOADS = 1024, FIGURE_DIGITS = 4 };
 
 static const uint64_t BYTES = UINT64_C(256) << 20;
 
@@ -182,37 +182,25 @@ static int measure_links(struct probe_context *context, struct row *row, struct 
     return rc;
 }
 
-static void links_put_figure(struct strbuf *text, double value)
-{
-    if (isfinite(value))
-        strbuf_printf(text, "%.4g", value);
-    else
-        strbuf_puts(text, "-");
-}
-
 /* Adds the lists of all peers, in the same order: names, states, and one list per figure. */
 static void note_row(const struct row *row, struct measure *m)
 {
-    struct strbuf peers = {0}, states = {0}, figures[FIGURES] = {{0}};
+    const char *peers[DEVICE_PEERS_MAX], *states[DEVICE_PEERS_MAX];
+    double figures[FIGURES][DEVICE_PEERS_MAX];
+    size_t n = 0;
     for (size_t i = 0; i < row->count; i++) {
-        const char *gap = peers.length ? " " : "";
         if (i == row->own)
             continue;
-        strbuf_printf(&peers, "%s%s", gap, row->links[i].uuid);
-        strbuf_printf(&states, "%s%s", gap, row->links[i].state);
-        for (int f = 0; f < FIGURES; f++) {
-            strbuf_puts(&figures[f], gap);
-            links_put_figure(&figures[f], row->links[i].figures[f]);
-        }
+        peers[n] = row->links[i].uuid;
+        states[n] = row->links[i].state;
+        for (int f = 0; f < FIGURES; f++)
+            figures[f][n] = facts_rounded(row->links[i].figures[f], FIGURE_DIGITS);
+        n++;
     }
-    facts_set_text(&m->notes, "gpus", peers.data);
-    facts_set_text(&m->notes, "state", states.data);
-    for (int f = 0; f < FIGURES; f++) {
-        facts_set_text(&m->notes, figure_notes[f], figures[f].data);
-        strbuf_fini(&figures[f]);
-    }
-    strbuf_fini(&peers);
-    strbuf_fini(&states);
+    facts_set_texts(&m->notes, "gpus", peers, n);
+    facts_set_texts(&m->notes, "state", states, n);
+    for (int f = 0; f < FIGURES; f++)
+        facts_set_numbers(&m->notes, figure_notes[f], figures[f], n);
     if (row->reason)
         facts_set_text(&m->notes, "why", row->reason);
 }

@@ -25,56 +25,47 @@ static const char *validate_name_of(const struct inventory_gpu *gpu)
     return gpu->uuid ? gpu->uuid : "a GPU without uuid";
 }
 
-static bool is_link_state(const char *word, size_t length)
+static bool is_link_state(const char *word)
 {
     static const char *const states[] = {"ok", "host", "failed", "wrong", "unknown"};
     for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-        if (strlen(states[i]) == length && strncmp(states[i], word, length) == 0)
+        if (strcmp(states[i], word) == 0)
             return true;
     return false;
 }
 
-/* The number of words; SIZE_MAX: there is one that this list cannot have. */
-static size_t link_count_words(const char *key, const char *text)
+/* Whether the fact is a list of the row, with `count` items that it can have. */
+static bool is_link_list(const struct fact *fact, size_t count)
 {
-    size_t count = 0, length;
-    for (; link_row_word(&text, &length); text += length, count++) {
-        bool dash = length == 1 && *text == '-';
-        if (strcmp(key, "state") == 0
-                ? !is_link_state(text, length)
-                : strcmp(key, "gpus") != 0 && !dash && isnan(link_row_number(text, length)))
-            return SIZE_MAX;
-    }
-    return count;
-}
-
-static bool is_link_list(const char *key)
-{
-    for (size_t i = 0; i < LINK_ROW_LISTS; i++)
-        if (strcmp(link_row_keys[i], key) == 0)
-            return true;
-    return false;
+    size_t place = 0;
+    while (place < LINK_ROW_LISTS && strcmp(link_row_keys[place], fact->key) != 0)
+        place++;
+    if (place == LINK_ROW_LISTS || fact->count != count ||
+        fact->kind != (place < LINK_ROW_TEXTS ? FACT_TEXTS : FACT_NUMBERS))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (fact->kind == FACT_NUMBERS
+                ? fact->numbers[i] < 0
+                : strcmp(fact->key, "state") == 0 && !is_link_state(fact->texts[i]))
+            return false;
+    return true;
 }
 
 static int validate_links(const struct inventory_gpu *gpu, struct err *err)
 {
-    const char *gpus = facts_text(&gpu->links, "gpus");
+    size_t count = 0, state_count = 0;
     bool only_why = gpu->links.count == 1 && facts_text(&gpu->links, "why");
-    if (gpu->links.count && !only_why && (!gpus || !facts_text(&gpu->links, "state")))
+    bool begun =
+        facts_texts(&gpu->links, "gpus", &count) && facts_texts(&gpu->links, "state", &state_count);
+    if (gpu->links.count && !only_why && !begun)
         return err_set(err, -EINVAL, "%.80s: links: expected the lists gpus and state",
                        validate_name_of(gpu));
-    size_t count = gpus ? link_count_words("gpus", gpus) : 0;
     for (size_t i = 0; i < gpu->links.count; i++) {
         const struct fact *fact = &gpu->links.items[i];
-        if (strcmp(fact->key, "why") == 0)
-            continue;
-        /* A list of one number is read as a number. */
-        bool single = count == 1 && isfinite(fact_number(fact)) && fact_number(fact) >= 0;
-        if (!is_link_list(fact->key) ||
-            !(single ||
-              (fact->kind == FACT_TEXT && link_count_words(fact->key, fact->text) == count)))
-            return err_set(err, -EINVAL, "%.80s: links: %.80s is not a list of %zu words",
-                           validate_name_of(gpu), fact->key, count);
+        if (strcmp(fact->key, "why") != 0 && !is_link_list(fact, count))
+            return err_set(err, -EINVAL, "%.80s: links: %.80s is not a list of %zu %s",
+                           validate_name_of(gpu), fact->key, count,
+                           fact->kind == FACT_TEXTS ? "words" : "numbers");
     }
     return 0;
 }
@@ -89,20 +80,22 @@ static bool is_load_key(const char *key)
 
 static bool is_load_fact(const struct fact *fact)
 {
-    struct load_curve curve;
     if (strcmp(fact->key, "begun_after_s") == 0)
         return fact_number(fact) >= 0 && isfinite(fact_number(fact));
-    if (fact->kind != FACT_TEXT || !is_load_key(fact->key))
-        return false;
-    return strcmp(fact->key, LOAD_CURVE_KEY) != 0 || load_curve_read(fact->text, &curve);
+    return is_load_key(fact->key) &&
+           fact->kind == (load_curve_has(fact->key) ? FACT_NUMBERS : FACT_TEXT);
 }
 
 static int validate_load(const struct inventory_gpu *gpu, struct err *err)
 {
-    for (size_t i = 0; i < gpu->load.count; i++)
-        if (!is_load_fact(&gpu->load.items[i]))
+    struct load_curve curve;
+    for (size_t i = 0; i < gpu->load.count; i++) {
+        const struct fact *fact = &gpu->load.items[i];
+        if (!is_load_fact(fact) ||
+            (load_curve_has(fact->key) && !load_curve_read(&gpu->load, &curve)))
             return err_set(err, -EINVAL, "%.80s: load: %.80s is not what a load has",
-                           gpu->uuid ? gpu->uuid : "a GPU without uuid", gpu->load.items[i].key);
+                           validate_name_of(gpu), fact->key);
+    }
     return 0;
 }
 

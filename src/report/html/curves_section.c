@@ -99,9 +99,8 @@ static void load_put_charts(struct strbuf *out, const struct load_curve *curve)
 void html_load(struct strbuf *out, const struct inventory_model *model)
 {
     const struct measure *clock = measures_get(&model->memory, LOAD_CURVE_METRIC);
-    const char *text = clock ? facts_text(&clock->notes, LOAD_CURVE_KEY) : NULL;
     struct load_curve curve;
-    if (!text || !load_curve_read(text, &curve))
+    if (!clock || !load_curve_read(&clock->notes, &curve))
         return;
     strbuf_printf(out, "<details class=load open><summary>Under sustained load%s",
                   model->count > 1 ? ": the GPU with the median clock" : "");
@@ -110,10 +109,9 @@ void html_load(struct strbuf *out, const struct inventory_model *model)
 
 void html_gpu_load(struct strbuf *out, const struct inventory_gpu *gpu)
 {
-    const char *text = facts_text(&gpu->load, LOAD_CURVE_KEY);
     const char *throttle = facts_text(&gpu->load, "throttle");
     struct load_curve curve;
-    if (!text || !load_curve_read(text, &curve))
+    if (!load_curve_read(&gpu->load, &curve))
         return;
     strbuf_puts(out, "<details class=load><summary>Under sustained load");
     if (throttle && *throttle) {

@@ -9,7 +9,7 @@
 
 /* Nodes with findings about links come first. Of them all have their findings, some a matrix; of
  * the other nodes only some are shown. */
-enum { NODES_MAX = 40, PEERS_MAX = 64 };
+enum { NODES_MAX = 40 };
 
 /* GPUs first to last - 1 of the data: a node. */
 struct link_node {
@@ -17,33 +17,23 @@ struct link_node {
     double fastest; /* of all links, GB/s */
 };
 
-/* Word `place` of a list of the GPU; NULL: none. */
-static const char *links_word(const struct inventory_gpu *gpu, const char *key, size_t place,
-                              size_t *out_length)
-{
-    const char *at = facts_text(&gpu->links, key);
-    for (size_t i = 0; at && link_row_word(&at, out_length); at += *out_length)
-        if (i++ == place)
-            return at;
-    return NULL;
-}
-
 static double links_number(const struct inventory_gpu *gpu, const char *key, size_t place)
 {
-    size_t length;
-    const char *word = links_word(gpu, key, place, &length);
-    return word ? link_row_number(word, length) : NAN;
+    return link_row_number(&gpu->links, key, place);
 }
 
-/* The place of a peer in the lists of the GPU; SIZE_MAX: it is not among them. */
-static size_t links_place(const struct inventory_gpu *gpu, const char *uuid)
+/* The state of the link to a peer; NULL: the GPU has none to it. Also its place in the lists. */
+static const char *links_state(const struct inventory_gpu *gpu, const char *uuid, size_t *out_place)
 {
-    size_t length;
-    const char *word;
-    for (size_t i = 0; uuid && i < PEERS_MAX && (word = links_word(gpu, "gpus", i, &length)); i++)
-        if (strlen(uuid) == length && strncmp(word, uuid, length) == 0)
-            return i;
-    return SIZE_MAX;
+    size_t count = 0, state_count = 0;
+    char *const *gpus = facts_texts(&gpu->links, "gpus", &count);
+    char *const *states = facts_texts(&gpu->links, "state", &state_count);
+    for (size_t i = 0; uuid && i < count && i < state_count; i++)
+        if (strcmp(gpus[i], uuid) == 0) {
+            *out_place = i;
+            return states[i];
+        }
+    return NULL;
 }
 
 static bool finding_is_of_links(const struct inventory_finding *finding)
@@ -94,8 +84,8 @@ static const char *link_class(double loss)
 static void links_put_cell(struct strbuf *out, const struct link_node *node,
                            const struct inventory_gpu *gpu, const struct inventory_gpu *peer)
 {
-    size_t place = links_place(gpu, peer->uuid), length = 0;
-    const char *state = place == SIZE_MAX ? NULL : links_word(gpu, "state", place, &length);
+    size_t place = SIZE_MAX;
+    const char *state = links_state(gpu, peer->uuid, &place);
     double read = links_number(gpu, "read", place), write = links_number(gpu, "write", place);
     if (gpu == peer || !state) {
         strbuf_puts(out, "<td></td>");
@@ -103,7 +93,7 @@ static void links_put_cell(struct strbuf *out, const struct link_node *node,
     }
     if (isnan(read) || isnan(write)) {
         strbuf_puts(out, "<td><i class=u></i>");
-        strbuf_puts(out, length == 6 && strncmp(state, "failed", 6) == 0 ? "fails" : "?");
+        strbuf_puts(out, strcmp(state, "failed") == 0 ? "fails" : "?");
         strbuf_puts(out, "</td>");
         return;
     }
@@ -180,9 +170,9 @@ static bool links_find_node(const struct html_data *data, size_t first, struct l
     while (out->last < data->inventory->gpu_count &&
            str_equal(data->gpus[out->last].gpu->node, data->gpus[first].gpu->node)) {
         const struct inventory_gpu *gpu = data->gpus[out->last++].gpu;
-        size_t length;
-        any = any || facts_text(&gpu->links, "gpus");
-        for (size_t k = 0; k < PEERS_MAX && links_word(gpu, "gpus", k, &length); k++) {
+        size_t count = 0;
+        any = facts_texts(&gpu->links, "gpus", &count) || any;
+        for (size_t k = 0; k < count; k++) {
             out->fastest = fmax(out->fastest, links_number(gpu, "read", k));
             out->fastest = fmax(out->fastest, links_number(gpu, "write", k));
         }

@@ -64,8 +64,7 @@ bool sweep_chart_memory(const struct measures *measures, const char *memory,
     char metric[METRIC_MAX];
     snprintf(metric, sizeof metric, "%s.size", memory);
     const struct measure *size = measures_get(measures, metric);
-    const char *text = size ? facts_text(&size->notes, "curve") : NULL;
-    if (!text || !curve_read(text, &plot.curve))
+    if (!size || !curve_read(&size->notes, &plot.curve))
         return false;
     sweep_mark_sizes(&plot, measures, memory, size);
     sweep_add_level(&plot, plot.curve.far > 0 ? "near" : "hit", plot.curve.hit);

@@ -1,0 +1,91 @@
+"""tools/convert-inventory: convert.py ROOT REPORT
+
+Old texts become the lists that the programs write, line breaks included; what is converted stays as it is; and every
+inventory of the tree is converted.
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import yaml
+except ImportError:
+    print("not installed: yaml")
+    sys.exit(77)
+
+ROOT, REPORT = pathlib.Path(sys.argv[1]), sys.argv[2]
+HEAD = """gpumemtopo: {schema: %d, version: 0.1.0, generated: "2026-11-14T12:00:00Z", command: [a], seed: 1, backend: sim}
+survey: {nodes: 1, ranks: 1, gpus: 1, measured: 1, unmeasured: 0, lost_ranks: 0, outliers: 0, wall_s: 1, exit_code: 0}
+models:
+  - id: m
+    name: M
+    key: k
+    count: 1
+    identity: {sms: 1}
+    config: {}
+    health: {}
+    memory:
+      l2:
+        size: {value: 1, unit: B, spread: 0, confidence: 1, n: 1, method: x, %s}
+gpus:
+  - uuid: GPU-1
+    node: n
+    pci: p
+    index: 0
+    rank: 0
+    model: m
+    status: ok
+    config: {}
+    health: {}
+    values: {l2.size: [1, 0], links.peers: [3, 0]}
+    links: {%s}
+    load: {throttle: "", %s}
+nodes: []
+outliers: []
+watch: []
+unmeasured: []
+"""
+OLD = HEAD % (1, 'curve: "hit 29.1 far 0 miss 280; bytes cycles missed; 1024 29.1 0; 2048 280 0.25"',
+              'gpus: "GPU-2 GPU-3 GPU-4", state: "ok host failed", read: "398.1 24.5 -", write: "397 24 -", latency: "1737 - -"',
+              'curve: "s MHz W C C; 0.25 1980 690 45 50; 0.5 1975 700 46 0"')
+NEW = HEAD % (2, """curve_levels: [29.1,
+              null, 280], curve_bytes: [1024, 2048], curve_cycles: [29.1, 280], curve_missed: [0,
+              0.25]""",
+              """gpus: [GPU-2, GPU-3, GPU-4], state: [ok, host, failed], read: [398.1, 24.5, null], write: [397,
+          24, null], latency: [1737, null, null]""",
+              "curve_s: [0.25, 0.5], curve_mhz: [1980, 1975], curve_w: [690, 700], curve_c: [45,\n"
+              "          46], curve_memory_c: [50, null]")
+ONE_PEER = ('gpus: GPU-2, state: ok, read: 398', "gpus: [GPU-2], state: [ok], read: [398]")
+
+
+def converted(text):
+    return subprocess.run([ROOT / "tools/convert-inventory", "-"], input=text, check=True, capture_output=True, text=True).stdout
+
+
+def main():
+    assert converted(OLD) == NEW, converted(OLD)
+    assert converted(NEW) == NEW, converted(NEW)
+    assert ONE_PEER[1] in converted(HEAD % (1, "a: 1", ONE_PEER[0], "b: 1"))
+    with tempfile.TemporaryDirectory(prefix="gpumemtopo-convert-") as folder:
+        old, new = pathlib.Path(folder) / "old.yaml", pathlib.Path(folder) / "new.yaml"
+        old.write_text(OLD)
+        new.write_text(NEW)
+        read = subprocess.run([REPORT, "merge", new], capture_output=True, text=True)
+        refused = subprocess.run([REPORT, "validate", old], capture_output=True, text=True)
+    assert refused.returncode and "convert it with tools/convert-inventory" in refused.stderr, refused
+    links = NEW[NEW.index("    links:"):NEW.index("    load:")]
+    assert links in read.stdout, (links, read)
+    lists = yaml.safe_load(read.stdout)["gpus"][0]["links"]
+    assert lists["read"] == [398.1, 24.5, None] and lists["gpus"] == ["GPU-2", "GPU-3", "GPU-4"], read
+    count = 0
+    for folder in "tests", "reports", "configs":
+        for path in (ROOT / folder).rglob("*.yaml"):
+            text = path.read_text(errors="replace")
+            if text.startswith("gpumemtopo: {schema:"):
+                count += 1
+                assert converted(text) == text, f"{path}: not converted"
+    assert count >= 18, count
+
+
+main()
