@@ -68,10 +68,11 @@ static size_t field_count(const struct field *field, const void *object)
 /* The first element; NULL: a list that is not there. */
 static char *field_first(const struct field *field, const void *object)
 {
-    char *at = (char *)object + field->offset;
-    if (field->place == FIELD_LIST)
-        memcpy(&at, at, sizeof at);
-    return at;
+    char *at = (char *)object + field->offset, *first;
+    if (field->place != FIELD_LIST)
+        return at;
+    memcpy((void *)&first, at, sizeof first);
+    return first;
 }
 
 static uint64_t number_load(const struct field *field, const char *at)

@@ -35,14 +35,14 @@ static size_t item_bytes(const struct schema_field *field)
 
 struct member member_of(const struct schema_field *field, const void *object)
 {
-    char *at = (char *)object + field->offset;
+    char *at = (char *)object + field->offset, *items;
     size_t bytes = item_bytes(field);
     if (!field->list)
         return (struct member){at, 1, bytes};
     size_t count;
     memcpy(&count, (const char *)object + field->count_offset, sizeof count);
-    memcpy(&at, at, sizeof at);
-    return (struct member){at, count, bytes};
+    memcpy((void *)&items, at, sizeof items);
+    return (struct member){items, count, bytes};
 }
 
 char *member_allocate(const struct schema_field *field, void *object, size_t count)

@@ -35,7 +35,7 @@ static const struct option convert_options[] = {
      .kind = OPTION_WHOLE,
      .offset = offsetof(struct request, launch),
      .given = offsetof(struct request, has_launch),
-     .max = UINT64_MAX,
+     .max = 0x1p64,
      .help = "of several launches this one, from 0"},
 };
 
@@ -45,7 +45,7 @@ static const struct option make_options[] = {
      .kind = OPTION_WHOLE,
      .offset = offsetof(struct request, size),
      .min = 1,
-     .max = UINT64_MAX,
+     .max = 0x1p64,
      .help = "size of the kernel"},
     {.name = "--block",
      .argument = "SHAPE",
