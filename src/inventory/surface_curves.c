@@ -1,76 +1,67 @@
-/* Curves of a surface as text. */
+/* Curves of a surface as lists: the values of the axis, the names of the curves, and one list for
+ * each curve. */
 #include "inventory/surface_curves.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-static const char HEAD[] = "GB/s by ";
+enum { KEY_MAX = 32 };
 
-static void print_row(struct strbuf *out, const char *name, const double *values, size_t count,
-                      const char *format)
+/* The key of curve `i`; they are numbered from 1. */
+static const char *curve_key(size_t i, char key[KEY_MAX])
 {
-    strbuf_printf(out, "%s:", name);
-    for (size_t i = 0; i < count; i++) {
-        strbuf_puts(out, " ");
-        if (isnan(values[i]))
-            strbuf_puts(out, "-");
-        else
-            strbuf_printf(out, format, values[i]);
-    }
+    snprintf(key, KEY_MAX, SURFACE_CURVES_KEYS "%zu", i + 1);
+    return key;
 }
 
-void surface_curves_print(const struct surface_curves *curves, struct strbuf *out_text)
+void surface_curves_put(const struct surface_curves *curves, struct facts *out_notes)
 {
-    strbuf_puts(out_text, HEAD);
-    print_row(out_text, curves->axis, curves->xs, curves->x_count, "%.0f");
+    const char *names[SURFACE_CURVES_MAX];
+    for (size_t i = 0; i < curves->count; i++)
+        names[i] = curves->names[i];
+    facts_set_text(out_notes, SURFACE_CURVES_KEYS "by", curves->axis);
+    facts_set_numbers(out_notes, SURFACE_CURVES_KEYS "at", curves->xs, curves->x_count);
+    facts_set_texts(out_notes, SURFACE_CURVES_KEYS "of", names, curves->count);
     for (size_t i = 0; i < curves->count; i++) {
-        strbuf_puts(out_text, "; ");
-        print_row(out_text, curves->names[i], curves->gbs[i], curves->x_count, "%.4g");
+        double gbs[SURFACE_CURVES_XS_MAX];
+        char key[KEY_MAX];
+        for (size_t k = 0; k < curves->x_count; k++)
+            gbs[k] = facts_rounded(curves->gbs[i][k], 4);
+        facts_set_numbers(out_notes, curve_key(i, key), gbs, curves->x_count);
     }
 }
 
-/* Reads "name: 1 2 -" up to the next ';' or the end; NULL if it is no such row. */
-static const char *read_row(const char *at, char name[SURFACE_CURVES_NAME_MAX], double *values,
-                            size_t *out_count)
+static bool read_axis(const struct facts *notes, struct surface_curves *curves)
 {
-    const char *colon = strchr(at, ':');
-    size_t count = 0;
-    if (!colon || (size_t)(colon - at) >= SURFACE_CURVES_NAME_MAX)
-        return NULL;
-    memcpy(name, at, (size_t)(colon - at));
-    name[colon - at] = '\0';
-    for (at = colon + 1; *at == ' '; count++) {
-        char *end = (char *)at + 1;
-        double value = *end == '-' ? NAN : strtod(at, &end);
-        end += *end == '-';
-        if (count == SURFACE_CURVES_XS_MAX || end == at || isinf(value))
-            return NULL;
-        values[count] = value;
-        at = end;
-    }
-    *out_count = count;
-    return *at == ';' || !*at ? at : NULL;
-}
-
-bool surface_curves_read(const char *text, struct surface_curves *out_curves)
-{
-    *out_curves = (struct surface_curves){.count = 0};
-    if (strncmp(text, HEAD, sizeof HEAD - 1) != 0)
+    const char *axis = facts_text(notes, SURFACE_CURVES_KEYS "by");
+    const double *xs = facts_numbers(notes, SURFACE_CURVES_KEYS "at", &curves->x_count);
+    if (!axis || !xs || curves->x_count < 2 || curves->x_count > SURFACE_CURVES_XS_MAX)
         return false;
-    const char *at =
-        read_row(text + sizeof HEAD - 1, out_curves->axis, out_curves->xs, &out_curves->x_count);
-    for (size_t i = 0; at && i < out_curves->x_count; i++)
-        if (!(out_curves->xs[i] > 0) || (i && !(out_curves->xs[i] >= out_curves->xs[i - 1])))
+    snprintf(curves->axis, sizeof curves->axis, "%s", axis);
+    for (size_t i = 0; i < curves->x_count; i++) {
+        if (!(xs[i] > 0) || (i && !(xs[i] >= xs[i - 1])))
             return false;
-    while (at && *at) {
-        size_t count = 0, i = out_curves->count;
-        if (i == SURFACE_CURVES_MAX || strncmp(at, "; ", 2) != 0)
-            return false;
-        at = read_row(at + 2, out_curves->names[i], out_curves->gbs[i], &count);
-        if (count != out_curves->x_count)
-            return false;
-        out_curves->count++;
+        curves->xs[i] = xs[i];
     }
-    return at && out_curves->count && out_curves->x_count > 1;
+    return true;
+}
+
+bool surface_curves_read(const struct facts *notes, struct surface_curves *out_curves)
+{
+    struct surface_curves curves = {.count = 0};
+    char *const *names = facts_texts(notes, SURFACE_CURVES_KEYS "of", &curves.count);
+    if (!read_axis(notes, &curves) || !names || !curves.count || curves.count > SURFACE_CURVES_MAX)
+        return false;
+    for (size_t i = 0; i < curves.count; i++) {
+        char key[KEY_MAX];
+        size_t count = 0;
+        const double *gbs = facts_numbers(notes, curve_key(i, key), &count);
+        if (!gbs || count != curves.x_count)
+            return false;
+        snprintf(curves.names[i], sizeof curves.names[i], "%s", names[i]);
+        memcpy(curves.gbs[i], gbs, count * sizeof *gbs);
+    }
+    *out_curves = curves;
+    return true;
 }

@@ -5,13 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/str.h"
+#include "schema/facts.h"
 
 enum { SURFACE_CURVES_XS_MAX = 32, SURFACE_CURVES_MAX = 8, SURFACE_CURVES_NAME_MAX = 32 };
 
-/* Of metrics that begin with this, the note with this key. */
+/* Of metrics that begin with this, the notes whose keys begin with this. */
 #define SURFACE_CURVES_METRICS "surface."
-#define SURFACE_CURVES_KEY "curves"
+#define SURFACE_CURVES_KEYS "curves_"
 
 struct surface_curves {
     char axis[SURFACE_CURVES_NAME_MAX]; /* what is varied: "blocks" */
@@ -22,10 +22,11 @@ struct surface_curves {
     size_t count;
 };
 
-/* As text: "GB/s by blocks: 1 17 33; 128 threads: 25 50 -; 256 threads: 50 100 190". */
-void surface_curves_print(const struct surface_curves *curves, struct strbuf *out_text);
+/* As notes: curves_by (the axis), curves_at (its values), curves_of (names), and a list for each
+ * curve, in the order of the names: curves_1, curves_2, ... */
+void surface_curves_put(const struct surface_curves *curves, struct facts *out_notes);
 
-/* Reads such a text; false if it is none. */
-bool surface_curves_read(const char *text, struct surface_curves *out_curves);
+/* Reads them; false if they are no curves. */
+bool surface_curves_read(const struct facts *notes, struct surface_curves *out_curves);
 
 #endif

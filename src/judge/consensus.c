@@ -152,25 +152,32 @@ static bool note_is_picture(const struct consensus_column *column, const char *k
             return true;
     if (load_curve_has(key))
         return strcmp(metric, LOAD_CURVE_METRIC) == 0;
-    if (strcmp(key, SURFACE_CURVES_KEY) == 0)
+    if (strncmp(key, SURFACE_CURVES_KEYS, strlen(SURFACE_CURVES_KEYS)) == 0)
         return strncmp(metric, SURFACE_CURVES_METRICS, strlen(SURFACE_CURVES_METRICS)) == 0;
     return (strcmp(key, "map") == 0 && strncmp(metric, "die.bandwidth.", 14) == 0) ||
            strcmp(key, FINGERPRINT_REGIONS) == 0;
 }
 
-/* Whether two GPUs have the same text or list. The lists of a curve are taken together. */
+/* What the keys of the lists of one picture begin with; NULL: the note is alone. */
+static const char *note_family(const char *key)
+{
+    static const char *const families[] = {"curve_", SURFACE_CURVES_KEYS};
+    for (size_t i = 0; i < COUNT_OF(families); i++)
+        if (strncmp(key, families[i], strlen(families[i])) == 0)
+            return families[i];
+    return NULL;
+}
+
+/* Whether two GPUs have the same text or list. The lists of a picture are taken together. */
 static bool notes_alike(const struct consensus_column *column, const struct note_column *notes,
                         uint32_t a, uint32_t b)
 {
-    static const char curve[] = "curve_";
-    const char *key = fleet_text(column->fleet, notes->head.name);
-    bool together = strncmp(key, curve, strlen(curve)) == 0;
+    const char *family = note_family(fleet_text(column->fleet, notes->head.name));
     for (size_t i = 0; i < column->metric->note_count; i++) {
         const struct note_column *other = &column->metric->notes[i];
-        const char *name = fleet_text(column->fleet, other->head.name);
-        if ((other == notes || (together && strncmp(name, curve, strlen(curve)) == 0)) &&
-            (other->notes[a].kind != other->notes[b].kind ||
-             other->notes[a].text != other->notes[b].text))
+        bool related = family && note_family(fleet_text(column->fleet, other->head.name)) == family;
+        if ((other == notes || related) && (other->notes[a].kind != other->notes[b].kind ||
+                                            other->notes[a].text != other->notes[b].text))
             return false;
     }
     return true;

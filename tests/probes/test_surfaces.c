@@ -80,15 +80,13 @@ static void not_saturated(void **state)
 /* The curve of 512 threads of a surface: of 17 values the one at an index. */
 static double curve_at(const struct measures *all, const char *metric, size_t index)
 {
-    const struct fact *curves = facts_get(&measures_get(all, metric)->notes, "curves");
-    assert_non_null(curves);
-    const char *at = strstr(curves->text, "; 512 threads: ");
-    assert_non_null(at);
-    at += strlen("; 512 threads: ");
-    double value = 0;
-    for (size_t i = 0; i <= index; i++)
-        value = strtod(at, (char **)&at);
-    return value;
+    struct surface_curves curves;
+    size_t i = 0;
+    assert_true(surface_curves_read(&measures_get(all, metric)->notes, &curves));
+    while (i < curves.count && strcmp(curves.names[i], "512 threads") != 0)
+        i++;
+    assert_true(i < curves.count && index < curves.x_count);
+    return curves.gbs[i][index];
 }
 
 /* Shared memory: one block takes all its SM can give, so 64 blocks take as long as one, and 65 take
@@ -131,28 +129,38 @@ static void blocks_of_a_stream(void **state)
     assert_true(rate > 40 && rate < 50);
 }
 
-static void curves_as_text(void **state)
+static void curves_as_lists(void **state)
 {
     (void)state;
-    static const char text[] = "GB/s by blocks: 1 17; 128 threads: 25.5 -; 256 threads: 51 1.2e+04";
-    static const char *const bad[] = {"",
-                                      "GB/s by blocks: 1 17",
-                                      "GB/s by blocks: 17 1; a: 1 2",
-                                      "GB/s by blocks: 1 17; a: 1",
-                                      "GB/s by blocks: 1 17; a: 1 x",
-                                      "GB/s by blocks: 1 17; a: 1 inf",
-                                      "GB/s by blocks: 0 17; a: 1 2",
-                                      "GB/s by blocks 1 17; a 1 2",
-                                      "GB/s by blocks: 1 17; a: 1 2;"};
-    struct surface_curves curves;
-    struct strbuf again = {0};
-    assert_true(surface_curves_read(text, &curves));
-    assert_true(curves.count == 2 && curves.x_count == 2 && isnan(curves.gbs[0][1]));
-    surface_curves_print(&curves, &again);
-    assert_string_equal(again.data, text);
-    strbuf_fini(&again);
-    for (size_t i = 0; i < COUNT_OF(bad); i++)
-        assert_false(surface_curves_read(bad[i], &curves));
+    static const struct {
+        const char *key;
+        double values[3];
+        size_t count;
+    } bad[] = {{"curves_at", {17, 1}, 2}, {"curves_at", {0, 17}, 2}, {"curves_at", {NAN, 17}, 2},
+               {"curves_at", {1}, 1},     {"curves_1", {1}, 1},      {"curves_2", {1, 2, 3}, 3},
+               {"curves_of", {1, 2}, 2},  {"curves_by", {1}, 1}};
+    const struct surface_curves curves = {.axis = "blocks",
+                                          .xs = {1, 17},
+                                          .x_count = 2,
+                                          .names = {"128 threads", "256 threads"},
+                                          .gbs = {{25.5, NAN}, {51, 12346}},
+                                          .count = 2};
+    struct surface_curves again;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct facts notes = {0};
+        assert_false(surface_curves_read(&notes, &again));
+        surface_curves_put(&curves, &notes);
+        assert_true(surface_curves_read(&notes, &again));
+        assert_true(again.count == 2 && again.x_count == 2 && isnan(again.gbs[0][1]));
+        assert_string_equal(again.axis, "blocks");
+        assert_string_equal(again.names[1], "256 threads");
+        assert_true(again.xs[1] == 17 && again.gbs[0][0] == 25.5 && again.gbs[1][1] == 12350);
+        facts_set_numbers(&notes, bad[i].key, bad[i].values, bad[i].count);
+        assert_false(surface_curves_read(&notes, &again));
+        facts_remove(&notes, bad[i].key);
+        assert_false(surface_curves_read(&notes, &again));
+        facts_fini(&notes);
+    }
 }
 
 int main(void)
@@ -163,7 +171,7 @@ int main(void)
         cmocka_unit_test(not_saturated),
         cmocka_unit_test(one_block_more),
         cmocka_unit_test(blocks_of_a_stream),
-        cmocka_unit_test(curves_as_text),
+        cmocka_unit_test(curves_as_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

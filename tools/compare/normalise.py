@@ -211,6 +211,10 @@ def from_schema_2(data):
     for name, columns in CURVE_LISTS:
         if f"{name}_{columns[0]}" in data:
             data[name] = {column: [0 if item is None else item for item in data.pop(f"{name}_{column}")] for column in columns}
+    if "curves_of" in data:
+        names = data.pop("curves_of")
+        data["curves"] = {data.pop("curves_by"): data.pop("curves_at"),
+                          **{name: data.pop(f"curves_{place}") for place, name in enumerate(names, 1)}}
     return data
 
 

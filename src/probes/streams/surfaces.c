@@ -386,14 +386,6 @@ static const struct surface surfaces[] = {
      .series_count = 4},
 };
 
-static void note_curves(struct measure *m, const struct surface_curves *curves)
-{
-    struct strbuf text = {0};
-    surface_curves_print(curves, &text);
-    facts_set_text(&m->notes, SURFACE_CURVES_KEY, text.data);
-    strbuf_fini(&text);
-}
-
 static struct measure *surfaces_add_figure(struct probe_context *context, const char *name,
                                            double value, const char *unit,
                                            const struct surface_knee *knee)
@@ -465,7 +457,7 @@ static int surfaces_report(struct probe_context *context, const struct surface *
     }
     if (first == context->measures->count)
         return 0;
-    note_curves(&context->measures->items[first], &measured->curves);
+    surface_curves_put(&measured->curves, &context->measures->items[first].notes);
     return 0;
 }
 

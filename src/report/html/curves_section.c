@@ -195,12 +195,10 @@ static void surfaces_put(struct strbuf *out, const struct inventory_model *model
     bool begun = false;
     for (size_t i = 0; i < model->memory.count; i++) {
         const struct measure *m = &model->memory.items[i];
-        const char *text = strncmp(m->metric, SURFACE_CURVES_METRICS, length) == 0
-                               ? facts_text(&m->notes, SURFACE_CURVES_KEY)
-                               : NULL;
         struct surface_curves curves;
         char title[HTML_NAME];
-        if (!text || !surface_curves_read(text, &curves))
+        if (strncmp(m->metric, SURFACE_CURVES_METRICS, length) != 0 ||
+            !surface_curves_read(&m->notes, &curves))
             continue;
         if (!begun)
             strbuf_printf(out,
