@@ -90,7 +90,7 @@ static bool fits_constants(const struct wave *wave, const struct layout *layout)
     return !wave->job_count || layout_same(&wave->jobs[0].layout, layout, MEMORY_CONSTANT);
 }
 
-static int place(struct wave *wave, struct wave_job *job, struct err *err)
+static int place_in_pools(struct wave *wave, struct wave_job *job, struct err *err)
 {
     struct cuda_gpu *gpu = wave->gpu;
     bool first = wave->job_count == 0;
@@ -123,7 +123,7 @@ static int admit(struct wave *wave, const struct device_job *job, struct device_
     int rc = layout_init(&placed->layout, job, err);
     if (rc)
         return rc;
-    rc = fits_constants(wave, &placed->layout) ? place(wave, placed, err) : 1;
+    rc = fits_constants(wave, &placed->layout) ? place_in_pools(wave, placed, err) : 1;
     if (rc)
         return rc;
     shape.paired = wave->shape.paired || placed->sms[0] != placed->sms[1];
@@ -236,16 +236,9 @@ int cuda_run_batch(struct device *device, const void *request, void *answer, str
     wave.blocks = mem_array(DEVICE_AGENTS_MAX * (size_t)wave.room, sizeof *wave.blocks);
     wave.taken = mem_array(sms, sizeof *wave.taken);
     bool *done = mem_array(batch->job_count, sizeof *done);
-    int rc = 0;
-    if (!wave.jobs || !wave.blocks || !wave.taken || !done) {
-        rc = err_no_memory(err);
-        goto out;
-    }
-    rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
-    if (rc)
-        goto out;
-    rc = run_waves(&wave, batch, answers, done, err);
-out:
+    int rc = cuda_set_current(gpu, err);
+    if (!rc)
+        rc = run_waves(&wave, batch, answers, done, err);
     if (rc)
         device_answers_fini(answers, batch->job_count);
     free(done);

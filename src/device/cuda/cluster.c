@@ -39,12 +39,12 @@ static uint32_t shared_of_block(const struct cuda_gpu *gpu)
     return (uint32_t)gpu->base.limits.shared_bytes_max - KERNEL_STATIC_BYTES;
 }
 
-static int find_kernel(struct launched *l, const char *name, struct err *err)
+static int find_cluster_kernel(struct launched *l, const char *name, struct err *err)
 {
     struct cuda_gpu *gpu = l->gpu;
     const struct driver *driver = gpu->driver;
     int has_clusters = 0;
-    int rc = cuda_check(gpu, driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    int rc = cuda_set_current(gpu, err);
     if (!rc)
         rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, &has_clusters, err);
     if (rc)
@@ -52,12 +52,10 @@ static int find_kernel(struct launched *l, const char *name, struct err *err)
     l->shared_bytes = shared_of_block(gpu);
     if (!has_clusters || l->shared_bytes < KERNEL_CLUSTER_SHARED_BYTES)
         return err_set(err, -ENOTSUP, "this GPU has no clusters");
-    if (!gpu->cluster_module)
-        rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->cluster_module, cuda_cluster_fatbin),
-                        "loading the kernels of clusters", err);
+    rc = cuda_load_module(gpu, cuda_cluster_fatbin, "loading the kernels of clusters",
+                          &gpu->cluster_module, err);
     if (!rc)
-        rc = cuda_check(gpu, driver->cuModuleGetFunction(&l->kernel, gpu->cluster_module, name),
-                        name, err);
+        rc = cuda_find_function(gpu, gpu->cluster_module, name, &l->kernel, err);
     if (!rc)
         rc = cuda_check(gpu,
                         driver->cuFuncSetAttribute(l->kernel,
@@ -104,8 +102,8 @@ static int fill_gpu(struct launched *l, struct err *err)
 }
 
 /* Launches and waits; the results of the blocks come back. */
-static int launch(struct launched *l, const struct kernel_cluster_result **out_results,
-                  struct err *err)
+static int launch_clusters(struct launched *l, const struct kernel_cluster_result **out_results,
+                           struct err *err)
 {
     struct cuda_gpu *gpu = l->gpu;
     size_t bytes = GATE_BYTES + l->blocks * sizeof(struct kernel_cluster_result);
@@ -154,8 +152,6 @@ static int take_answer(const struct launched *l, const struct device_cluster *as
     answer->clusters = l->blocks / asked->size;
     answer->sms = mem_array(l->blocks, sizeof *answer->sms);
     answer->cycles = mem_array(l->blocks * each + 1, sizeof *answer->cycles);
-    if (!answer->sms || !answer->cycles)
-        return err_no_memory(err);
     for (uint32_t i = 0; i < l->blocks; i++) {
         int rc = find_sm(l->gpu, results[i].sm_id, &answer->sms[i], err);
         if (rc)
@@ -183,15 +179,15 @@ int cuda_run_cluster(struct device *device, const void *request, void *answer, s
         .threads = threads[asked->work],
         .run = {.count = asked->count, .bytes = asked->bytes, .in_flight = asked->in_flight}};
     const struct kernel_cluster_result *results = NULL;
-    int rc = find_kernel(&l, kernels[asked->work], err);
+    int rc = find_cluster_kernel(&l, kernels[asked->work], err);
     if (!rc)
         rc = fill_gpu(&l, err);
     /* The first launch brings the code into the caches of instructions; loads do that themselves.
      */
     if (!rc && asked->work > DEVICE_CLUSTER_LOADS)
-        rc = launch(&l, &results, err);
+        rc = launch_clusters(&l, &results, err);
     if (!rc)
-        rc = launch(&l, &results, err);
+        rc = launch_clusters(&l, &results, err);
     return rc ? rc : take_answer(&l, asked, results, out_answer, err);
 }
 
@@ -243,11 +239,11 @@ int cuda_copy_bulk(struct device *device, const void *request, void *answer, str
                                  .stride_bytes = asked->bytes + (asked->alone ? SPACE_BYTES : 0)}};
     const struct kernel_cluster_result *results = NULL;
     l.blocks = asked->alone ? 1 : l.gpu->base.limits.sm_count;
-    int rc = find_kernel(&l, "bulk_copy", err);
+    int rc = find_cluster_kernel(&l, "bulk_copy", err);
     if (!rc)
         rc = prepare_memory(&l, asked, err);
     if (!rc)
-        rc = launch(&l, &results, err);
+        rc = launch_clusters(&l, &results, err);
     if (rc)
         return rc;
     sum_up(&l, results, out_answer);

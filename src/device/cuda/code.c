@@ -1,12 +1,151 @@
-/* Code on all SMs: the driver compiles the program, and every warp reads its SM's clock. */
-#include "device/cuda/gpu.h"
+/* Programs that the driver compiles at run time: code on all SMs, where every warp reads its SM's
+ * clock, and straight code, which is compiled once for a GPU and where each SM finds its job by its
+ * id. */
+#include "device/cuda/code.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "device/cuda/code_program.h"
+#include "base/str.h"
 #include "device/cuda/code_text.h"
+#include "device/cuda/gpu.h"
+#include "device/straight.h"
 
-enum { WARP_LANES = 32, STATIC_BYTES_MAX = 32768 + 1024 };
+/* Since Volta every instruction has 16 bytes; the lowest 12 bits are its operation. */
+enum { INSTRUCTION_BYTES = 16, OPERATION_MASK = 0xfff, OPERATION_NOP = 0x918 };
+
+static int is_inside(uint64_t offset, uint64_t length, size_t size)
+{
+    return offset <= size && length <= size - offset;
+}
+
+static struct machine_code count_in(const unsigned char *code, uint64_t size)
+{
+    struct machine_code found = {0};
+    uint64_t counts[OPERATION_MASK + 1] = {0};
+    for (uint64_t at = 0; at + INSTRUCTION_BYTES <= size; at += INSTRUCTION_BYTES) {
+        uint16_t word;
+        memcpy(&word, code + at, sizeof word);
+        word &= OPERATION_MASK;
+        if (word == OPERATION_NOP)
+            continue;
+        found.count++;
+        counts[word]++;
+        if (counts[word] > found.most)
+            found.most = counts[word];
+    }
+    return found;
+}
+
+/* Reads the section .text.KERNEL of an ELF file. */
+struct machine_code machine_code_of(const void *cubin, size_t size, const char *kernel)
+{
+    static const struct machine_code none = {0};
+    const unsigned char *bytes = cubin;
+    Elf64_Ehdr head;
+    Elf64_Shdr names, section;
+    char wanted[64];
+    int length = snprintf(wanted, sizeof wanted, ".text.%s", kernel) + 1;
+    if (size < sizeof head)
+        return none;
+    memcpy(&head, bytes, sizeof head);
+    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof section ||
+        head.e_shstrndx >= head.e_shnum ||
+        !is_inside(head.e_shoff, (uint64_t)head.e_shnum * sizeof section, size))
+        return none;
+    memcpy(&names, bytes + head.e_shoff + head.e_shstrndx * sizeof names, sizeof names);
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        memcpy(&section, bytes + head.e_shoff + i * sizeof section, sizeof section);
+        if (is_inside(names.sh_offset + section.sh_name, (uint64_t)length, size) &&
+            memcmp(bytes + names.sh_offset + section.sh_name, wanted, (size_t)length) == 0 &&
+            is_inside(section.sh_offset, section.sh_size, size))
+            return count_in(bytes + section.sh_offset, section.sh_size);
+    }
+    return none;
+}
+
+struct code_program {
+    CUmodule module; /* the caller unloads it */
+    CUfunction kernel;
+    struct machine_code machine; /* of the kernel; count 0: not known */
+};
+
+enum { WARP_LANES = 32, VOLTA_CAPABILITY = 70, LEVEL_FAST = 1, LEVEL_USUAL = 4 };
+
+/* A program that the driver does not compile is the program's or the driver's fault, not the GPU's.
+ */
+static int check_compiler(const struct cuda_gpu *gpu, CUresult result, const char *what,
+                          struct err *err)
+{
+    switch (result) {
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+    case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+        return err_set(err, -ENOTSUP, "%s: the driver does not compile it (error %d)", what,
+                       (int)result);
+    default:
+        return cuda_check(gpu, result, what, err);
+    }
+}
+
+/* Compiles a text for GPUs of a compute capability such as 90, and finds its kernel. `fast` is for
+ * long programs: less is optimised. -ENOTSUP if the driver does not compile it. */
+static int code_program_compile(struct cuda_gpu *gpu, const struct strbuf *text, const char *kernel,
+                                uint32_t capability, bool fast, struct code_program *out_program,
+                                struct err *err)
+{
+    const struct driver *driver = gpu->driver;
+    CUjit_option option = CU_JIT_OPTIMIZATION_LEVEL;
+    void *level = (void *)(uintptr_t)(fast ? LEVEL_FAST : LEVEL_USUAL), *cubin = NULL;
+    CUlinkState link;
+    size_t size = 0;
+    int rc =
+        check_compiler(gpu, driver->cuLinkCreate(1, &option, &level, &link), "cuLinkCreate", err);
+    if (rc)
+        return rc;
+    rc = check_compiler(gpu,
+                        driver->cuLinkAddData(link, CU_JIT_INPUT_PTX, text->data, text->length + 1,
+                                              kernel, 0, NULL, NULL),
+                        "cuLinkAddData", err);
+    if (!rc)
+        rc =
+            check_compiler(gpu, driver->cuLinkComplete(link, &cubin, &size), "cuLinkComplete", err);
+    if (!rc)
+        rc = cuda_check(gpu, driver->cuModuleLoadData(&out_program->module, cubin),
+                        "loading compiled code", err);
+    if (!rc && capability >= VOLTA_CAPABILITY)
+        out_program->machine = machine_code_of(cubin, size, kernel);
+    driver->cuLinkDestroy(link);
+    if (rc)
+        return rc;
+    return cuda_check(
+        gpu, driver->cuModuleGetFunction(&out_program->kernel, out_program->module, kernel), kernel,
+        err);
+}
+
+/* Numbers near 1 in every format: halves if there are 16 bits, floats, doubles. */
+static int code_program_upload_data(struct cuda_gpu *gpu, uint32_t bits, struct err *err)
+{
+    size_t count = WARP_LANES * CODE_LANE_WORDS;
+    int rc = staging_grow(gpu, &gpu->jobs, count * sizeof(uint64_t), err);
+    if (rc)
+        return rc;
+    uint64_t *words = gpu->jobs.host;
+    for (size_t i = 0; i < count; i++) {
+        bool zero = i % CODE_LANE_WORDS == CODE_LANE_WORDS - 1;
+        uint64_t one = bits == 64   ? UINT64_C(0x3ff0000000000001)
+                       : bits == 16 ? UINT64_C(0x3c00)
+                                    : UINT64_C(0x3f803f81);
+        words[i] = zero ? 0 : one + i;
+    }
+    return staging_upload(gpu, &gpu->jobs, count * sizeof(uint64_t), err);
+}
+
+enum { STATIC_BYTES_MAX = 32768 + 1024 };
 
 /* From the first warp's start to the last one's end. */
 struct span {
@@ -25,7 +164,7 @@ static struct span span_of(const struct code_result *result, uint32_t warps)
 
 /* Blocks that share an SM one after the other do no harm, but at the same time they would share its
  * units. */
-static bool overlap(const struct code_result *a, const struct code_result *b, uint32_t warps)
+static bool spans_overlap(const struct code_result *a, const struct code_result *b, uint32_t warps)
 {
     struct span x = span_of(a, warps), y = span_of(b, warps);
     return a->sm_id == b->sm_id && x.begin < y.end && y.begin < x.end;
@@ -40,7 +179,7 @@ static int mean_cycles(const struct code_result *results, uint32_t blocks, uint3
     for (uint32_t i = 0; i < blocks; i++) {
         struct span span = span_of(&results[i], warps);
         for (uint32_t k = 0; k < i; k++)
-            if (overlap(&results[i], &results[k], warps))
+            if (spans_overlap(&results[i], &results[k], warps))
                 return err_set(err, -EBUSY, "two blocks of the code ran on one SM at once");
         sum += span.end - span.begin;
     }
@@ -49,8 +188,8 @@ static int mean_cycles(const struct code_result *results, uint32_t blocks, uint3
 }
 
 /* A block takes most of its SM's shared memory, so that an SM holds only one. */
-static int launch(struct cuda_gpu *gpu, const struct device_code *code,
-                  const struct code_program *program, uint64_t *out_cycles, struct err *err)
+static int launch_code(struct cuda_gpu *gpu, const struct device_code *code,
+                       const struct code_program *program, uint64_t *out_cycles, struct err *err)
 {
     const struct instruction *instruction = &instruction_table[code->instruction];
     uint32_t blocks = gpu->base.limits.sm_count, asked = code->repeats;
@@ -88,7 +227,7 @@ int cuda_run_code(struct device *device, const void *request, void *answer, stru
     struct code_program program = {0};
     struct strbuf text = {0};
     int major = 0, minor = 0;
-    int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    int rc = cuda_set_current(gpu, err);
     if (!rc)
         rc = cuda_capability(gpu, &major, &minor, err);
     if (rc)
@@ -102,12 +241,140 @@ int cuda_run_code(struct device *device, const void *request, void *answer, stru
     strbuf_fini(&text);
     /* The first launch brings the code into the caches of instructions. */
     if (!rc)
-        rc = launch(gpu, code, &program, &out_answer->cycles, err);
+        rc = launch_code(gpu, code, &program, &out_answer->cycles, err);
     if (!rc)
-        rc = launch(gpu, code, &program, &out_answer->cycles, err);
+        rc = launch_code(gpu, code, &program, &out_answer->cycles, err);
     if (program.module)
         gpu->driver->cuModuleUnload(program.module);
     out_answer->machine = program.machine.count;
     out_answer->most = program.machine.most;
+    return rc;
+}
+
+enum { RESERVED_BYTES = 1024 };
+enum { OPERAND_BITS = 32 }; /* of fma.rn.f32 */
+
+/* The compiler must have left the program as it is: few machine instructions beside it. */
+enum { OTHERS_MAX = 1000 };
+
+/* An SM whose first block ends early may get a second one, and another SM none; then the blocks of
+ * two jobs do not meet. */
+enum { TRIES = 10 };
+
+static int prepare_straight(struct cuda_gpu *gpu, struct err *err)
+{
+    const uint64_t written = DEVICE_STRAIGHT_MAX + DEVICE_STRAIGHT_SECOND_MAX;
+    struct code_program program = {0};
+    struct strbuf text = {0};
+    int major = 0, minor = 0;
+    if (gpu->straight_module)
+        return 0;
+    int rc = cuda_capability(gpu, &major, &minor, err);
+    if (rc)
+        return rc;
+    uint32_t capability = (uint32_t)(10 * major + minor);
+    if (capability < VOLTA_CAPABILITY)
+        return err_set(err, -ENOTSUP, "the machine code of GPUs before Volta cannot be checked");
+    code_text_write_straight(capability, &text);
+    rc = code_program_compile(gpu, &text, "straight", capability, true, &program, err);
+    strbuf_fini(&text);
+    if (!rc && (program.machine.count < written || program.machine.count > written + OTHERS_MAX))
+        rc = err_set(err, -ENOTSUP, "%llu instructions became %llu machine instructions",
+                     (unsigned long long)written, (unsigned long long)program.machine.count);
+    if (rc && program.module)
+        gpu->driver->cuModuleUnload(program.module);
+    if (rc)
+        return rc;
+    gpu->straight_module = program.module;
+    gpu->straight = program.kernel;
+    return 0;
+}
+
+static size_t places_bytes(const struct cuda_gpu *gpu)
+{
+    return gpu->sm_id_count * sizeof(struct straight_place);
+}
+
+/* The meeting is behind the places. */
+static int upload_straight_places(struct cuda_gpu *gpu, const struct device_straight *straight,
+                                  struct err *err)
+{
+    size_t size = places_bytes(gpu) + sizeof(struct straight_meeting);
+    int rc = staging_grow(gpu, &gpu->claims, size, err);
+    if (rc)
+        return rc;
+    struct straight_place *places = gpu->claims.host;
+    memset(places, 0, size);
+    for (uint32_t i = 0; i < straight->job_count; i++) {
+        const struct device_straight_job *job = &straight->jobs[i];
+        places[gpu->sm_ids[job->sm]] = (struct straight_place){
+            .entry = code_text_straight_entry(job->copy, job->length), .repeats = job->repeats};
+    }
+    *(struct straight_meeting *)(places + gpu->sm_id_count) =
+        (struct straight_meeting){.expected = straight->job_count};
+    return staging_upload(gpu, &gpu->claims, size, err);
+}
+
+static int take_straight_results(struct cuda_gpu *gpu, const struct device_straight *straight,
+                                 struct device_straight_answer *answer, struct err *err)
+{
+    const struct straight_result *results = gpu->results.host;
+    uint32_t blocks = gpu->base.limits.sm_count;
+    answer->instruction_bytes = INSTRUCTION_BYTES;
+    for (uint32_t i = 0; i < straight->job_count; i++) {
+        uint32_t block = 0, id = gpu->sm_ids[straight->jobs[i].sm];
+        while (block < blocks && (results[block].sm_id != id || !results[block].repeats))
+            block++;
+        if (block == blocks)
+            return err_set(err, -EBUSY, "SM %u took no block", straight->jobs[i].sm);
+        answer->cycles[i] = results[block].cycles;
+    }
+    return 0;
+}
+
+/* A block takes most of its SM's shared memory, so that every SM has one. */
+static int launch_straight(struct cuda_gpu *gpu, struct err *err)
+{
+    uint32_t blocks = gpu->base.limits.sm_count;
+    uint32_t shared = (uint32_t)gpu->base.limits.shared_bytes_max - RESERVED_BYTES;
+    size_t size = blocks * sizeof(struct straight_result);
+    int rc = staging_grow(gpu, &gpu->results, size, err);
+    if (!rc)
+        rc = code_program_upload_data(gpu, OPERAND_BITS, err);
+    if (!rc)
+        rc = cuda_check(
+            gpu,
+            gpu->driver->cuFuncSetAttribute(
+                gpu->straight, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared),
+            "cuFuncSetAttribute", err);
+    if (rc)
+        return rc;
+    CUdeviceptr meeting = gpu->claims.device + places_bytes(gpu);
+    void *parameters[] = {&gpu->results.device, &gpu->claims.device, &meeting, &gpu->jobs.device};
+    rc = cuda_launch(gpu, gpu->straight, blocks, WARP_LANES, shared, parameters, err);
+    if (!rc)
+        rc = staging_download(gpu, &gpu->results, size, err);
+    return rc ? rc : cuda_wait(gpu, err);
+}
+
+int cuda_run_straight(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_straight *straight = request;
+    struct device_straight_answer *out_answer = answer;
+    struct cuda_gpu *gpu = cuda_of(device);
+    int rc = cuda_set_current(gpu, err);
+    if (!rc)
+        rc = prepare_straight(gpu, err);
+    if (rc)
+        return rc;
+    for (int i = 0; i < TRIES; i++) {
+        rc = upload_straight_places(gpu, straight, err);
+        if (!rc)
+            rc = launch_straight(gpu, err);
+        if (!rc)
+            rc = take_straight_results(gpu, straight, out_answer, err);
+        if (rc != -EBUSY)
+            return rc;
+    }
     return rc;
 }

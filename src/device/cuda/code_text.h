@@ -1,10 +1,11 @@
-/* PTX of a kernel that executes one instruction of the table again and again. */
+/* Programs in PTX that the driver compiles at run time. */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_CODE_TEXT_H
 #define GPUMEMTOPO_DEVICE_CUDA_CODE_TEXT_H
 
 #include "base/str.h"
 #include "device/device.h"
 #include "device/instruction.h"
+#include "device/straight.h"
 
 enum {
     CODE_LANE_WORDS =
@@ -26,5 +27,30 @@ void code_text_write(const struct device_code *code, const struct instruction *i
 /* Bytes of `words` for so many blocks. */
 size_t code_text_words(const struct device_code *code, const struct instruction *instruction,
                        uint32_t blocks);
+
+/* By the hardware's id of the SM. */
+struct straight_place {
+    uint32_t entry;   /* code_text_straight_entry */
+    uint32_t repeats; /* 0: nothing to do. The first block on the SM takes it and leaves 0. */
+};
+
+/* Blocks with a job begin together: each adds 1 to `arrived` and waits for the others. */
+struct straight_meeting {
+    uint32_t arrived, expected;
+};
+
+/* What a block writes. */
+struct straight_result {
+    uint64_t cycles;
+    uint32_t sm_id, repeats; /* 0: it had no job, or the others did not come */
+};
+
+/* The kernel is called "straight"; a block has one warp. Parameters: results (struct
+ * straight_result of each block), places (struct straight_place), meeting (struct
+ * straight_meeting), data (CODE_LANE_WORDS of each lane). */
+void code_text_write_straight(uint32_t capability, struct strbuf *out_text);
+
+/* The number of the label where the last `length` instructions of a copy begin. */
+uint32_t code_text_straight_entry(uint32_t copy, uint32_t length);
 
 #endif

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "device/cuda/kernel_code.h"
+#include "device/cuda/health.h"
 #include "device/cuda/kernels.h"
-#include "device/cuda/processes.h"
 
 /* The fat binaries, embedded at build time. */
 extern const unsigned char cuda_chase_fatbin[];
@@ -42,19 +41,12 @@ static int read_attributes(const struct cuda_gpu *gpu, const struct wanted_attri
     return 0;
 }
 
-static int find_function(struct cuda_gpu *gpu, const char *name, CUfunction *out_function,
-                         struct err *err)
-{
-    return cuda_check(gpu, gpu->driver->cuModuleGetFunction(out_function, gpu->chase_module, name),
-                      name, err);
-}
-
 /* A carve-out of 0 % asks for the largest L1 that still holds the block's shared memory. */
 static int prepare_chase(struct cuda_gpu *gpu, const char *name, int shared_max,
                          CUfunction *out_function, struct err *err)
 {
     const struct driver *driver = gpu->driver;
-    int rc = find_function(gpu, name, out_function, err);
+    int rc = cuda_find_function(gpu, gpu->chase_module, name, out_function, err);
     if (rc)
         return rc;
     rc = cuda_check(gpu,
@@ -81,13 +73,13 @@ static int prepare_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err
     int rc = prepare_chase(gpu, "chase_mixed", shared_max, &gpu->chase_mixed, err);
     if (rc)
         return rc;
-    rc = find_function(gpu, "link_chain", &gpu->link_chain, err);
+    rc = cuda_find_function(gpu, gpu->chase_module, "link_chain", &gpu->link_chain, err);
     if (rc)
         return rc;
-    rc = find_function(gpu, "flush_l2", &gpu->flush_l2, err);
+    rc = cuda_find_function(gpu, gpu->chase_module, "flush_l2", &gpu->flush_l2, err);
     if (rc)
         return rc;
-    return find_function(gpu, "scrub_l1", &gpu->scrub_l1, err);
+    return cuda_find_function(gpu, gpu->chase_module, "scrub_l1", &gpu->scrub_l1, err);
 }
 
 static int clear_constant_bank(struct cuda_gpu *gpu, struct err *err)
@@ -108,13 +100,12 @@ static int clear_constant_bank(struct cuda_gpu *gpu, struct err *err)
 
 static int load_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err)
 {
-    const struct driver *driver = gpu->driver;
-    int rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->chase_module, cuda_chase_fatbin),
-                        "loading the chase kernels", err);
+    int rc = cuda_load_module(gpu, cuda_chase_fatbin, "loading the chase kernels",
+                              &gpu->chase_module, err);
     if (rc)
         return rc;
-    rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->stream_module, cuda_stream_fatbin),
-                    "loading the stream kernels", err);
+    rc = cuda_load_module(gpu, cuda_stream_fatbin, "loading the stream kernels",
+                          &gpu->stream_module, err);
     if (rc)
         return rc;
     rc = prepare_kernels(gpu, shared_max, err);
@@ -130,7 +121,7 @@ static int run_small(struct cuda_gpu *gpu, const char *name, uint32_t blocks, si
     CUfunction function;
     uint32_t count = (uint32_t)words;
     void *parameters[] = {&gpu->results.device, &count};
-    int rc = find_function(gpu, name, &function, err);
+    int rc = cuda_find_function(gpu, gpu->chase_module, name, &function, err);
     if (rc)
         return rc;
     rc = staging_grow(gpu, &gpu->results, words * sizeof(uint32_t), err);
@@ -152,7 +143,7 @@ static int run_small(struct cuda_gpu *gpu, const char *name, uint32_t blocks, si
 
 /* SM ids are below %nsmid but need not be contiguous: launch blocks and see on which ids they
  * run. */
-static int find_sms(struct cuda_gpu *gpu, struct err *err)
+static int find_sm_ids(struct cuda_gpu *gpu, struct err *err)
 {
     uint32_t wanted = gpu->base.limits.sm_count, found = 0;
     int rc = run_small(gpu, "count_sm_ids", 1, 1, err);
@@ -160,8 +151,6 @@ static int find_sms(struct cuda_gpu *gpu, struct err *err)
         return rc;
     gpu->sm_id_count = *(const uint32_t *)gpu->results.host;
     gpu->sm_ids = mem_array(wanted, sizeof *gpu->sm_ids);
-    if (!gpu->sm_ids)
-        return err_no_memory(err);
     for (uint32_t round = 1; round <= FIND_ROUNDS && found < wanted; round++) {
         rc = run_small(gpu, "find_sms", wanted * WARP_THREADS * round, gpu->sm_id_count, err);
         if (rc)
@@ -290,7 +279,7 @@ static int create_context(struct cuda_gpu *gpu, struct err *err)
                         "cuDevicePrimaryCtxRetain", err);
     if (rc)
         return rc;
-    rc = cuda_check(gpu, driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    rc = cuda_set_current(gpu, err);
     if (rc)
         return rc;
     for (int i = 0; i < CUDA_STREAMS; i++) {
@@ -308,7 +297,7 @@ static int create_context(struct cuda_gpu *gpu, struct err *err)
     return 0;
 }
 
-static void destroy(struct device *device)
+static void cuda_destroy(struct device *device)
 {
     struct cuda_gpu *gpu = cuda_of(device);
     const struct driver *driver = gpu->driver;
@@ -317,7 +306,7 @@ static void destroy(struct device *device)
         struct staging *const stagings[] = {&gpu->jobs,     &gpu->claims,  &gpu->turns,
                                             &gpu->results,  &gpu->outputs, &gpu->images,
                                             &gpu->constants};
-        for (size_t i = 0; i < sizeof stagings / sizeof *stagings; i++)
+        for (size_t i = 0; i < COUNT_OF(stagings); i++)
             staging_fini(gpu, stagings[i]);
         if (gpu->flush)
             driver->cuMemFree(gpu->flush);
@@ -331,28 +320,17 @@ static void destroy(struct device *device)
         for (int i = 0; i < CUDA_STREAMS; i++)
             if (gpu->streams[i])
                 driver->cuStreamDestroy(gpu->streams[i]);
-        if (gpu->load_module)
-            driver->cuModuleUnload(gpu->load_module);
-        if (gpu->memory_module)
-            driver->cuModuleUnload(gpu->memory_module);
-        if (gpu->shared_load_module)
-            driver->cuModuleUnload(gpu->shared_load_module);
-        if (gpu->cluster_module)
-            driver->cuModuleUnload(gpu->cluster_module);
-        if (gpu->sm_map_module)
-            driver->cuModuleUnload(gpu->sm_map_module);
-        if (gpu->straight_module)
-            driver->cuModuleUnload(gpu->straight_module);
-        if (gpu->check_module)
-            driver->cuModuleUnload(gpu->check_module);
-        if (gpu->stream_module)
-            driver->cuModuleUnload(gpu->stream_module);
-        if (gpu->chase_module)
-            driver->cuModuleUnload(gpu->chase_module);
+        const CUmodule modules[] = {
+            gpu->load_module,    gpu->memory_module, gpu->shared_load_module,
+            gpu->cluster_module, gpu->sm_map_module, gpu->straight_module,
+            gpu->check_module,   gpu->stream_module, gpu->chase_module};
+        for (size_t i = 0; i < COUNT_OF(modules); i++)
+            if (modules[i])
+                driver->cuModuleUnload(modules[i]);
     }
     if (gpu->context && !gpu->lost)
         driver->cuDevicePrimaryCtxRelease(gpu->device);
-    watch_end(&gpu->watch, &gpu->told);
+    watch_end(&gpu->watch, &gpu->nvml_gpu);
     flag_lower(gpu->seen.coming);
     turn_give(gpu->seen.turn);
     free(gpu->global.regions);
@@ -366,7 +344,7 @@ static const struct device_ops cuda_ops = {
     .backend = "cuda",
     .calls = {DEVICE_CALLS(CUDA_FUNCTION)},
     .end_link = cuda_end_link,
-    .destroy = destroy,
+    .destroy = cuda_destroy,
 };
 
 /* Says why the driver refuses a context: its own message names several reasons at once. */
@@ -375,8 +353,8 @@ static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
     enum { PROHIBITED = 2, EXCLUSIVE_PROCESS = 3 };
     static const struct nvml_question mode_row = {NVML_SHAPE_NUMBER, "nvmlDeviceGetComputeMode"};
     struct nvml_value mode = {.result = NVML_NOT_SUPPORTED};
-    if (rc == -EBUSY && gpu->told.handle)
-        mode = nvml_read(&gpu->told, &mode_row);
+    if (rc == -EBUSY && gpu->nvml_gpu.handle)
+        mode = nvml_read(&gpu->nvml_gpu, &mode_row);
     if (mode.result != NVML_OK)
         return rc;
     if (mode.number == PROHIBITED)
@@ -390,22 +368,20 @@ static int explain_refusal(const struct cuda_gpu *gpu, int rc, struct err *err)
 
 static int open_context(struct cuda_gpu *gpu, struct err *err)
 {
-    const struct processes before = processes_count(&gpu->told);
-    if (before.result == -ENOMEM)
-        return err_no_memory(err);
-    watch_begin(&gpu->watch, &gpu->told);
+    const struct processes before = processes_count(&gpu->nvml_gpu);
+    watch_begin(&gpu->watch, &gpu->nvml_gpu);
     int rc = create_context(gpu, err);
     if (rc)
         return explain_refusal(gpu, rc, err);
     if (before.result == NVML_OK)
-        rc = watch_opened(&gpu->watch, &gpu->told, before.count);
-    return rc ? err_no_memory(err) : 0;
+        watch_opened(&gpu->watch, &gpu->nvml_gpu, before.count);
+    return 0;
 }
 
 static int set_up(struct cuda_gpu *gpu, struct err *err)
 {
     int shared_max;
-    int rc = kernel_code_check(gpu, err);
+    int rc = cuda_check_kernel_code(gpu, err);
     if (rc)
         return rc;
     rc = open_context(gpu, err);
@@ -420,18 +396,16 @@ static int set_up(struct cuda_gpu *gpu, struct err *err)
     rc = load_kernels(gpu, shared_max, err);
     if (rc)
         return rc;
-    return find_sms(gpu, err);
+    return find_sm_ids(gpu, err);
 }
 
-int cuda_open(const struct driver *driver, const struct nvml_gpu *told,
+int cuda_open(const struct driver *driver, const struct nvml_gpu *nvml_gpu,
               const struct cuda_seen *seen, struct device **out_device, struct err *err)
 {
     struct cuda_gpu *gpu = mem_array(1, sizeof *gpu);
-    if (!gpu)
-        return err_no_memory(err);
     gpu->base.ops = &cuda_ops;
     gpu->driver = driver;
-    gpu->told = *told;
+    gpu->nvml_gpu = *nvml_gpu;
     gpu->seen = *seen;
     gpu->device = seen->devices[seen->own];
     gpu->link.name = LINK_TURN;
@@ -443,7 +417,7 @@ int cuda_open(const struct driver *driver, const struct nvml_gpu *told,
             err->code = rc;
     }
     if (rc) {
-        destroy(&gpu->base);
+        cuda_destroy(&gpu->base);
         return rc;
     }
     *out_device = &gpu->base;
@@ -457,16 +431,16 @@ int cuda_read_clocks(struct device *device, const void *request, void *answer, s
         {NVML_SHAPE_CHOSEN, "nvmlDeviceGetClockInfo", {NVML_CLOCK_OF_MEMORY}},
     };
     struct cuda_gpu *gpu = cuda_of(device);
-    const struct nvml *nvml = gpu->told.nvml;
+    const struct nvml *nvml = gpu->nvml_gpu.nvml;
     (void)request;
-    if (!gpu->told.handle)
+    if (!gpu->nvml_gpu.handle)
         return err_set(err, -ENOTSUP, "no NVML: %s",
                        nvml->library ? "it does not know this GPU" : nvml->missing);
-    const struct nvml_value sm = nvml_read(&gpu->told, &rows[0]);
-    const struct nvml_value memory = nvml_read(&gpu->told, &rows[1]);
+    const struct nvml_value sm = nvml_read(&gpu->nvml_gpu, &rows[0]);
+    const struct nvml_value memory = nvml_read(&gpu->nvml_gpu, &rows[1]);
     unsigned long long reasons = 0;
     bool known =
-        nvml->throttle_reasons && nvml->throttle_reasons(gpu->told.handle, &reasons) == NVML_OK;
+        nvml->throttle_reasons && nvml->throttle_reasons(gpu->nvml_gpu.handle, &reasons) == NVML_OK;
     *(struct device_clocks *)answer =
         (struct device_clocks){.sm_mhz = sm.result == NVML_OK ? (double)sm.number : -1,
                                .memory_mhz = memory.result == NVML_OK ? (double)memory.number : -1,

@@ -20,7 +20,7 @@ static const struct symbol {
 #undef DRIVER_SYMBOL
 };
 
-static int find_symbols(struct driver *driver, struct err *err)
+static int driver_find_symbols(struct driver *driver, struct err *err)
 {
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *address = dlsym(driver->library, symbols[i].name);
@@ -73,7 +73,7 @@ int driver_load(struct driver *driver, struct err *err)
     loaded.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!loaded.library)
         return err_set(err, -ENODEV, "no NVIDIA driver: %s", dlerror());
-    int rc = find_symbols(&loaded, err);
+    int rc = driver_find_symbols(&loaded, err);
     if (rc)
         goto failed;
     CUresult result = loaded.cuInit(0);

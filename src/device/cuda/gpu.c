@@ -31,7 +31,7 @@ int cuda_capability(const struct cuda_gpu *gpu, int *out_major, int *out_minor, 
 int cuda_l2_fetch_limit(const struct cuda_gpu *gpu, uint32_t *out_bytes, struct err *err)
 {
     size_t bytes = 0;
-    int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    int rc = cuda_set_current(gpu, err);
     if (rc)
         return rc;
     rc = cuda_check(gpu, gpu->driver->cuCtxGetLimit(&bytes, CU_LIMIT_MAX_L2_FETCH_GRANULARITY),
@@ -40,6 +40,28 @@ int cuda_l2_fetch_limit(const struct cuda_gpu *gpu, uint32_t *out_bytes, struct 
         return rc;
     *out_bytes = (uint32_t)bytes;
     return 0;
+}
+
+int cuda_set_current(const struct cuda_gpu *gpu, struct err *err)
+{
+    return cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+}
+
+int cuda_load_module(const struct cuda_gpu *gpu, const unsigned char *fatbin, const char *what,
+                     CUmodule *module, struct err *err)
+{
+    return *module ? 0 : cuda_check(gpu, gpu->driver->cuModuleLoadData(module, fatbin), what, err);
+}
+
+int cuda_find_function(const struct cuda_gpu *gpu, CUmodule module, const char *name,
+                       CUfunction *out_function, struct err *err)
+{
+    return cuda_check(gpu, gpu->driver->cuModuleGetFunction(out_function, module, name), name, err);
+}
+
+int cuda_record(const struct cuda_gpu *gpu, CUevent event, CUstream stream, struct err *err)
+{
+    return cuda_check(gpu, gpu->driver->cuEventRecord(event, stream), "cuEventRecord", err);
 }
 
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
@@ -53,35 +75,35 @@ int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks
 
 int cuda_wait(struct cuda_gpu *gpu, struct err *err)
 {
-    watch_poll(&gpu->watch, &gpu->told); /* poll while the launched work is running */
+    watch_poll(&gpu->watch, &gpu->nvml_gpu); /* poll while the launched work is running */
     return cuda_check(gpu, gpu->driver->cuStreamSynchronize(gpu->streams[0]), "cuStreamSynchronize",
                       err);
 }
 
 /* Apart from the name of any other turn: hashes of equal texts only are equal. */
-static uint64_t name_of(const char *uuid, uint64_t what)
+static uint64_t cuda_name(const char *uuid, uint64_t what)
 {
     return str_hash(uuid) ^ what;
 }
 
 uint64_t cuda_turn_name(const char *uuid)
 {
-    return name_of(uuid, UINT64_C(0x6770752f7475726e));
+    return cuda_name(uuid, UINT64_C(0x6770752f7475726e));
 }
 
 uint64_t cuda_coming_name(const char *uuid)
 {
-    return name_of(uuid, UINT64_C(0x6770752f636f6d65));
+    return cuda_name(uuid, UINT64_C(0x6770752f636f6d65));
 }
 
 uint64_t cuda_visit_name(const char *uuid)
 {
-    return name_of(uuid, UINT64_C(0x6770752f76697374));
+    return cuda_name(uuid, UINT64_C(0x6770752f76697374));
 }
 
 uint64_t cuda_share_name(const char *uuid)
 {
-    return name_of(uuid, UINT64_C(0x6770752f686f7374));
+    return cuda_name(uuid, UINT64_C(0x6770752f686f7374));
 }
 
 void cuda_take_turn(struct turn *turn, const char *uuid)

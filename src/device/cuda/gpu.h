@@ -2,14 +2,14 @@
 #ifndef GPUMEMTOPO_DEVICE_CUDA_GPU_H
 #define GPUMEMTOPO_DEVICE_CUDA_GPU_H
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "device/cuda/affinity.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/health.h"
 #include "device/cuda/layout.h"
-#include "device/cuda/nvml_facts.h"
+#include "device/cuda/nvml.h"
 #include "device/device.h"
 #include "device/flag.h"
 #include "device/source.h"
@@ -61,12 +61,18 @@ uint64_t cuda_share_name(const char *uuid);
  * If something else has the turn for long, it goes on without. */
 void cuda_take_turn(struct turn *turn, const char *uuid);
 
+/* The CPUs of this thread before it was moved to those near the GPU (host_link.c). */
+struct affinity {
+    bool changed;
+    cpu_set_t before;
+};
+
 enum { CUDA_STREAMS = 2, CUDA_EVENTS = 3 };
 
 struct cuda_gpu {
     struct device base;
     const struct driver *driver;
-    struct nvml_gpu told;
+    struct nvml_gpu nvml_gpu;
     struct watch watch;
     struct turn link;
     struct affinity affinity;
@@ -108,7 +114,7 @@ struct cuda_gpu {
 
 /* Opens the device; freed with its ops->destroy. The driver and NVML must outlive it. -EBUSY when
  * another process holds it exclusively, -EACCES when its compute mode is prohibited. */
-int cuda_open(const struct driver *driver, const struct nvml_gpu *told,
+int cuda_open(const struct driver *driver, const struct nvml_gpu *nvml_gpu,
               const struct cuda_seen *seen, struct device **out_device, struct err *err);
 
 static inline struct cuda_gpu *cuda_of(struct device *device)
@@ -124,6 +130,16 @@ int cuda_capability(const struct cuda_gpu *gpu, int *out_major, int *out_minor, 
 
 /* The largest fetch into L2 that the driver allows: a setting of the context. */
 int cuda_l2_fetch_limit(const struct cuda_gpu *gpu, uint32_t *out_bytes, struct err *err);
+
+/* Makes the GPU's context that of this thread. */
+int cuda_set_current(const struct cuda_gpu *gpu, struct err *err);
+
+/* Loads embedded kernels if they are not yet; what: the same in words. */
+int cuda_load_module(const struct cuda_gpu *gpu, const unsigned char *fatbin, const char *what,
+                     CUmodule *module, struct err *err);
+int cuda_find_function(const struct cuda_gpu *gpu, CUmodule module, const char *name,
+                       CUfunction *out_function, struct err *err);
+int cuda_record(const struct cuda_gpu *gpu, CUevent event, CUstream stream, struct err *err);
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
                 uint32_t shared_bytes, void **parameters, struct err *err);
 int cuda_wait(struct cuda_gpu *gpu, struct err *err); /* waits for streams[0] */
@@ -165,7 +181,7 @@ bool cuda_wide_serves(const struct cuda_gpu *gpu, const struct device_job *job,
                       const struct layout *layout);
 int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err);
 
-/* The link to the host as NVML reports it while copies run; 0 where NVML does not tell. */
+/* The link to the host as NVML reports it while copies run; 0 where NVML does not say. */
 struct link_seen {
     uint32_t generation, width;
 };
@@ -174,9 +190,17 @@ struct link_seen {
  * -ENODATA when no answer came while a copy ran. */
 int cuda_watch_link(struct cuda_gpu *gpu, struct link_seen *out_seen, struct err *err);
 
-/* What NVML tells without opening the GPU (identify.c). 0 or -ENOMEM. */
-int cuda_tell_board(const struct nvml_gpu *told, const struct driver *driver, struct facts *board);
-int cuda_tell_config(const struct nvml_gpu *told, struct facts *config);
+/* Which of the embedded kernels a GPU runs: machine code, or what the driver makes of PTX (JIT).
+ * The build has each of its architectures in both forms. Machine code runs on GPUs of the same
+ * major compute capability and the same or a higher minor one. PTX runs on any newer GPU, with a
+ * driver of the toolkit's version or newer. -ENOTSUP, with the reason, if no kernel of this build
+ * can run on the GPU (identify.c). Needs no context. */
+int cuda_check_kernel_code(const struct cuda_gpu *gpu, struct err *err);
+
+/* What NVML reports without opening the GPU (identify.c). */
+void cuda_report_board(const struct nvml_gpu *nvml_gpu, const struct driver *driver,
+                       struct facts *board);
+void cuda_report_config(const struct nvml_gpu *nvml_gpu, struct facts *config);
 
 /* The operations, one file each. */
 #define CUDA_DECLARED(name, function) device_function cuda_##function;

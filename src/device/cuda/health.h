@@ -1,10 +1,28 @@
-/* What NVML tells of a GPU's health, and what is observed for it while the GPU is open. */
+/* What NVML reports of a GPU's health, and what is observed for it while the GPU is open. */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_HEALTH_H
 #define GPUMEMTOPO_DEVICE_CUDA_HEALTH_H
 
-#include "device/cuda/nvml_facts.h"
-#include "device/cuda/xid_watch.h"
+#include "device/cuda/nvml.h"
 #include "device/device.h"
+#include "inventory/xid.h"
+
+/* Which processes compute on a GPU. */
+struct processes {
+    int result;     /* NVML_OK, or why NVML does not know them */
+    uint32_t count; /* all of them */
+    bool own;       /* this process is among them, by its id */
+};
+
+/* Counts ordinary processes and clients of MPS. */
+struct processes processes_count(const struct nvml_gpu *gpu);
+
+/* The Xid events of a GPU while it is open. */
+struct xid_watch {
+    nvml_events events; /* NULL: none are reported */
+    int result;         /* why, then; otherwise what the last question was answered */
+    unsigned numbers[XID_LIST_MAX];
+    size_t count; /* different numbers so far, in the order in which they came */
+};
 
 /* The counters when the GPU was opened, and what was seen since. */
 struct watch {
@@ -22,10 +40,9 @@ struct watch {
     struct xid_watch xids;
 };
 
-/* Called before and after this process creates its context on the GPU. watch_opened returns 0 or
- * -ENOMEM. */
+/* Called before and after this process creates its context on the GPU. */
 void watch_begin(struct watch *watch, const struct nvml_gpu *gpu);
-int watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before);
+void watch_opened(struct watch *watch, const struct nvml_gpu *gpu, uint32_t processes_before);
 
 /* Releases what watch_begin took; accepts a zeroed struct. */
 void watch_end(struct watch *watch, const struct nvml_gpu *gpu);
@@ -41,11 +58,11 @@ uint32_t watch_others(const struct watch *watch, const struct nvml_gpu *gpu);
 /* Reads the error counters since the driver was loaded. False if the GPU does not count. */
 bool health_read_ecc(const struct nvml_gpu *gpu, struct device_ecc *out_ecc);
 
-/* What can be read at any time. watch: NULL for a GPU that is not open. 0 or -ENOMEM. */
-int health_tell(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health);
+/* What can be read at any time. watch: NULL for a GPU that is not open. */
+void health_report(const struct nvml_gpu *gpu, const struct watch *watch, struct facts *health);
 
 /* What NVML reads from the board's flash, or for each link with five calls: once per GPU is enough.
- * The errors since watch_begin are among it; watch: as above. 0 or -ENOMEM. */
-int health_tell_slow(const struct nvml_gpu *gpu, struct watch *watch, struct facts *health);
+ * The errors since watch_begin are among it; watch: as above. */
+void health_report_slow(const struct nvml_gpu *gpu, struct watch *watch, struct facts *health);
 
 #endif

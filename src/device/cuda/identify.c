@@ -1,9 +1,93 @@
-/* What the driver and NVML tell of a GPU. Each fact is known or unknown by itself. */
+/* What the driver and NVML report of a GPU. Each fact is known or unknown by itself. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "device/cuda/gpu.h"
-#include "device/cuda/kernel_code.h"
+
+static const int archs[] = {GPUMEMTOPO_CUDA_ARCHS};
+
+static bool has_machine_code(int capability)
+{
+    for (size_t i = 0; i < COUNT_OF(archs); i++)
+        if (archs[i] / 10 == capability / 10 && archs[i] <= capability)
+            return true;
+    return false;
+}
+
+static int oldest(void)
+{
+    int least = archs[0];
+    for (size_t i = 1; i < COUNT_OF(archs); i++)
+        if (archs[i] < least)
+            least = archs[i];
+    return least;
+}
+
+int cuda_check_kernel_code(const struct cuda_gpu *gpu, struct err *err)
+{
+    int major = 0, minor = 0, driver = gpu->driver->version;
+    int rc = cuda_capability(gpu, &major, &minor, err);
+    if (rc)
+        return rc;
+    int capability = 10 * major + minor;
+    if (capability < oldest())
+        return err_set(
+            err, -ENOTSUP,
+            "the GPU is too old for this build: its compute capability is %d.%d, the "
+            "oldest kernels are for %d.%d; use a build for older GPUs (docs/PACKAGES.md)",
+            major, minor, oldest() / 10, oldest() % 10);
+    if (!has_machine_code(capability) && driver < CUDA_VERSION)
+        return err_set(
+            err, -ENOTSUP,
+            "this build has no machine code for compute capability %d.%d, and to compile "
+            "its PTX the driver must support CUDA %d.%d (it supports %d.%d): use a newer "
+            "driver",
+            major, minor, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10, driver / 1000,
+            driver % 1000 / 10);
+    return 0;
+}
+
+/* The driver makes code from PTX although there is machine code. */
+static bool is_forced(void)
+{
+    const char *text = getenv("CUDA_FORCE_PTX_JIT");
+    return text && *text && strcmp(text, "0") != 0;
+}
+
+static bool is_built(int arch)
+{
+    for (size_t i = 0; i < COUNT_OF(archs); i++)
+        if (archs[i] == arch)
+            return true;
+    return false;
+}
+
+/* The fact `kernels`: what the driver says it has loaded, "sm_90" or "JIT of compute_90". The
+ * machine code of each architecture was made from its own PTX. */
+static void report_kernels(const struct cuda_gpu *gpu, struct facts *board)
+{
+    const struct driver *driver = gpu->driver;
+    CUfunction kernel = gpu->chase[DEVICE_GLOBAL_CA];
+    int binary = 0, ptx = 0;
+    struct err why = {0};
+    char text[64];
+    if (cuda_check(gpu,
+                   driver->cuFuncGetAttribute(&binary, CU_FUNC_ATTRIBUTE_BINARY_VERSION, kernel),
+                   "cuFuncGetAttribute", &why) ||
+        cuda_check(gpu, driver->cuFuncGetAttribute(&ptx, CU_FUNC_ATTRIBUTE_PTX_VERSION, kernel),
+                   "cuFuncGetAttribute", &why)) {
+        facts_set_unknown(board, "kernels", why.text);
+        return;
+    }
+    if (binary != ptx || !is_built(binary) || is_forced())
+        snprintf(text, sizeof text, "JIT of compute_%d", ptx);
+    else
+        snprintf(text, sizeof text, "sm_%d", binary);
+    facts_set_text(board, "kernels", text);
+}
 
 struct attribute_fact {
     const char *key;
@@ -49,7 +133,7 @@ static const char *architecture_name(int major, int minor)
     }
 }
 
-static int tell_capability(const struct cuda_gpu *gpu, struct facts *facts, struct err *err)
+static int report_capability(const struct cuda_gpu *gpu, struct facts *facts, struct err *err)
 {
     int major, minor;
     char text[32];
@@ -57,67 +141,55 @@ static int tell_capability(const struct cuda_gpu *gpu, struct facts *facts, stru
     if (rc)
         return rc;
     snprintf(text, sizeof text, "%d.%d", major, minor);
-    if (facts_set_text(facts, "architecture", architecture_name(major, minor)) ||
-        facts_set_text(facts, "compute_capability", text))
-        return err_no_memory(err);
+    facts_set_text(facts, "architecture", architecture_name(major, minor));
+    facts_set_text(facts, "compute_capability", text);
     return 0;
 }
 
-static int tell_attributes(const struct cuda_gpu *gpu, struct facts *facts)
+static void report_attributes(const struct cuda_gpu *gpu, struct facts *facts)
 {
     for (size_t i = 0; i < COUNT_OF(attribute_facts); i++) {
         const struct attribute_fact *fact = &attribute_facts[i];
         struct err why = {0};
-        int value, rc;
+        int value;
         if (cuda_attribute(gpu, fact->attribute, &value, &why))
-            rc = facts_set_unknown(facts, fact->key, why.text);
+            facts_set_unknown(facts, fact->key, why.text);
         else
-            rc = facts_set_int(facts, fact->key, value / fact->divisor);
-        if (rc)
-            return rc;
+            facts_set_int(facts, fact->key, value / fact->divisor);
     }
     size_t bytes;
     if (gpu->driver->cuDeviceTotalMem(&bytes, gpu->device) != CUDA_SUCCESS)
-        return facts_set_unknown(facts, "memory_bytes", "the driver does not say");
-    return facts_set_int(facts, "memory_bytes", (int64_t)bytes);
+        facts_set_unknown(facts, "memory_bytes", "the driver does not say");
+    else
+        facts_set_int(facts, "memory_bytes", (int64_t)bytes);
 }
 
-static int tell_driver(const struct nvml *nvml, const struct driver *driver, struct facts *facts)
+static void report_driver(const struct nvml *nvml, const struct driver *driver, struct facts *facts)
 {
     char text[NVML_TEXT_BYTES] = "";
-    int rc, result = NVML_FUNCTION_NOT_FOUND;
+    int result = NVML_FUNCTION_NOT_FOUND;
     if (nvml->library && nvml->system_driver_version)
         result = nvml->system_driver_version(text, sizeof text);
     if (!nvml->library)
-        rc = facts_set_unknown(facts, "driver", nvml->missing);
+        facts_set_unknown(facts, "driver", nvml->missing);
     else if (result != NVML_OK)
-        rc = facts_set_unknown(facts, "driver", nvml_reason(nvml, result));
+        facts_set_unknown(facts, "driver", nvml_reason(nvml, result));
     else
-        rc = facts_set_text(facts, "driver", text);
+        facts_set_text(facts, "driver", text);
     snprintf(text, sizeof text, "%d.%d", driver->version / 1000, driver->version % 1000 / 10);
-    return rc ? rc : facts_set_text(facts, "cuda", text);
+    facts_set_text(facts, "cuda", text);
 }
 
-int cuda_tell_board(const struct nvml_gpu *told, const struct driver *driver, struct facts *board)
+void cuda_report_board(const struct nvml_gpu *nvml_gpu, const struct driver *driver,
+                       struct facts *board)
 {
-    nvml_tell_settings(told, INVENTORY_BOARD, board);
-    return tell_driver(told->nvml, driver, board);
+    nvml_report_settings(nvml_gpu, INVENTORY_BOARD, board);
+    report_driver(nvml_gpu->nvml, driver, board);
 }
 
-int cuda_tell_config(const struct nvml_gpu *told, struct facts *config)
+void cuda_report_config(const struct nvml_gpu *nvml_gpu, struct facts *config)
 {
-    nvml_tell_settings(told, INVENTORY_CONFIG, config);
-    return 0;
-}
-
-static int tell_l2_fetch_limit(const struct cuda_gpu *gpu, struct facts *config)
-{
-    static const char key[] = "l2_fetch_limit_bytes";
-    struct err why = {0};
-    uint32_t bytes;
-    if (cuda_l2_fetch_limit(gpu, &bytes, &why))
-        return facts_set_unknown(config, key, why.text);
-    return facts_set_int(config, key, bytes);
+    nvml_report_settings(nvml_gpu, INVENTORY_CONFIG, config);
 }
 
 int cuda_identify(struct device *device, const void *request, void *answer, struct err *err)
@@ -127,15 +199,21 @@ int cuda_identify(struct device *device, const void *request, void *answer, stru
     struct facts *hardware = &identity->hardware, *board = &identity->board,
                  *config = &identity->config;
     (void)request;
-    int rc = tell_capability(gpu, hardware, err);
+    struct err why = {0};
+    uint32_t fetch_bytes;
+    int rc = report_capability(gpu, hardware, err);
     if (rc)
         return rc;
-    nvml_tell_settings(&gpu->told, INVENTORY_HARDWARE, hardware);
-    if (tell_attributes(gpu, hardware) || cuda_tell_board(&gpu->told, gpu->driver, board) ||
-        kernel_code_tell(gpu, board) || cuda_tell_config(&gpu->told, config) ||
-        facts_set_int(config, "memory_free_bytes", (int64_t)gpu->free_bytes) ||
-        tell_l2_fetch_limit(gpu, config))
-        return err_no_memory(err);
+    nvml_report_settings(&gpu->nvml_gpu, INVENTORY_HARDWARE, hardware);
+    report_attributes(gpu, hardware);
+    cuda_report_board(&gpu->nvml_gpu, gpu->driver, board);
+    report_kernels(gpu, board);
+    cuda_report_config(&gpu->nvml_gpu, config);
+    facts_set_int(config, "memory_free_bytes", (int64_t)gpu->free_bytes);
+    if (cuda_l2_fetch_limit(gpu, &fetch_bytes, &why))
+        facts_set_unknown(config, "l2_fetch_limit_bytes", why.text);
+    else
+        facts_set_int(config, "l2_fetch_limit_bytes", fetch_bytes);
     return 0;
 }
 
@@ -151,19 +229,18 @@ int cuda_read_health(struct device *device, const void *request, void *answer, s
     struct device_link link;
     if (gpu->watch.counted) /* peers may measure their links to this GPU */
         cuda_take_turn(gpu->seen.turn, gpu->seen.infos[gpu->seen.own].uuid);
-    watch_poll(&gpu->watch, &gpu->told);
+    watch_poll(&gpu->watch, &gpu->nvml_gpu);
     cuda_begin_link(device, request, &link, err);
     bool loaded = !gpu->lost && cuda_watch_link(gpu, &seen, NULL) == 0;
     cuda_end_link(device);
-    nvml_tell(&gpu->told, "pcie_gen", &generation, config);
-    nvml_tell(&gpu->told, "pcie_width", &width, config);
-    if (loaded && seen.generation && facts_set_int(config, "pcie_gen", seen.generation))
-        return err_no_memory(err);
-    if (loaded && seen.width && facts_set_int(config, "pcie_width", seen.width))
-        return err_no_memory(err);
-    if (facts_set_bool(config, "pcie_under_load", loaded) ||
-        health_tell(&gpu->told, &gpu->watch, health) ||
-        health_tell_slow(&gpu->told, &gpu->watch, health))
-        return err_no_memory(err);
+    nvml_report(&gpu->nvml_gpu, "pcie_gen", &generation, config);
+    nvml_report(&gpu->nvml_gpu, "pcie_width", &width, config);
+    if (loaded && seen.generation)
+        facts_set_int(config, "pcie_gen", seen.generation);
+    if (loaded && seen.width)
+        facts_set_int(config, "pcie_width", seen.width);
+    facts_set_bool(config, "pcie_under_load", loaded);
+    health_report(&gpu->nvml_gpu, &gpu->watch, health);
+    health_report_slow(&gpu->nvml_gpu, &gpu->watch, health);
     return 0;
 }

@@ -46,7 +46,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 }
 
 /* A fill bypasses L1, whatever path its array has. */
-static enum device_path path_of(const struct device_step *step)
+static enum device_path path_of_step(const struct device_step *step)
 {
     return step->kind == DEVICE_FILL ? DEVICE_GLOBAL_CG : step->array.path;
 }
@@ -56,7 +56,7 @@ static enum device_path path_of(const struct device_step *step)
 static int element_address(const struct cuda_gpu *gpu, const struct wave_job *job, uint32_t step,
                            uint64_t element, uint64_t *out_address, struct err *err)
 {
-    enum device_path path = path_of(&job->job->steps[step]);
+    enum device_path path = path_of_step(&job->job->steps[step]);
     enum memory memory = layout_memory(path);
     uint64_t address =
         job->offset_bytes[memory] + layout_element_bytes(&job->layout, job->job, step, element);
@@ -86,7 +86,7 @@ static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uin
 {
     const struct device_step *step = &job->job->steps[number];
     const struct layout_step *layout = &job->layout.steps[number];
-    uint64_t unit = path_of(step) == DEVICE_TEXTURE ? 4 : 1;
+    uint64_t unit = path_of_step(step) == DEVICE_TEXTURE ? 4 : 1;
     uint64_t stride = step->array.stride_bytes / unit;
     /* Unsigned arithmetic wraps around, so a negative stride goes downwards. */
     if (step->array.order == DEVICE_DESCENDING && step->kind != DEVICE_FILL)
@@ -96,7 +96,7 @@ static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uin
         .lane_stride = step->lane_stride_bytes / unit,
         .span = stride * layout->elements,
         .kind = (uint32_t)step->kind,
-        .path = (uint32_t)path_of(step),
+        .path = (uint32_t)path_of_step(step),
         .order = order_of(step, layout),
         .key = layout_key(&step->array),
         .position = (uint32_t)layout->position,
@@ -219,9 +219,9 @@ static int assign_outputs(struct cuda_gpu *gpu, struct kernel_job *jobs, size_t 
     return 0;
 }
 
-static int prepare(struct cuda_gpu *gpu, const struct launch_shape *shape,
-                   const struct block *blocks, size_t count, size_t *out_output_bytes,
-                   struct err *err)
+static int prepare_launch(struct cuda_gpu *gpu, const struct launch_shape *shape,
+                          const struct block *blocks, size_t count, size_t *out_output_bytes,
+                          struct err *err)
 {
     int rc = staging_grow(gpu, &gpu->jobs, count * sizeof(struct kernel_job), err);
     if (rc)
@@ -329,9 +329,8 @@ static uint32_t list_bins(const uint32_t *counts, struct device_bin *out_bins)
     return number;
 }
 
-static int take_sample(const struct kernel_step *step, const uint32_t *output,
-                       const struct kernel_result *result, struct device_sample *out_sample,
-                       struct err *err)
+static struct device_sample take_sample(const struct kernel_step *step, const uint32_t *output,
+                                        const struct kernel_result *result)
 {
     struct device_sample sample = {
         .step = step->index,
@@ -344,17 +343,11 @@ static int take_sample(const struct kernel_step *step, const uint32_t *output,
         sample.bin_count = list_bins(output, bins);
         sample.bins = mem_array(sample.bin_count, sizeof *sample.bins);
         sample.kept = mem_array(step->keep, sizeof *sample.kept);
-        if (!sample.bins || !sample.kept) {
-            free(sample.bins);
-            free(sample.kept);
-            return err_no_memory(err);
-        }
         memcpy(sample.bins, bins, sample.bin_count * sizeof *sample.bins);
         sample.kept_count = step->keep;
         memcpy(sample.kept, output + KERNEL_BIN_COUNT, step->keep * sizeof *sample.kept);
     }
-    *out_sample = sample;
-    return 0;
+    return sample;
 }
 
 /* The samples of a job's second block belong between those of its first. */
@@ -383,9 +376,7 @@ static int take_samples(struct cuda_gpu *gpu, const struct block *block, size_t 
         const char *output = (const char *)gpu->outputs.host;
         if (job->steps[i].kind == KERNEL_CHASE)
             output += job->steps[i].output - gpu->outputs.device;
-        int rc = take_sample(&job->steps[i], (const uint32_t *)output, result, sample, err);
-        if (rc)
-            return rc;
+        *sample = take_sample(&job->steps[i], (const uint32_t *)output, result);
         sample->sm = (int32_t)block->sm;
         answer->sample_count++;
     }
@@ -397,7 +388,7 @@ int cuda_launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,
                        const struct block *blocks, size_t count, struct err *err)
 {
     size_t output_bytes = 0, open = count;
-    int rc = prepare(gpu, shape, blocks, count, &output_bytes, err);
+    int rc = prepare_launch(gpu, shape, blocks, count, &output_bytes, err);
     if (rc)
         return rc;
     for (uint32_t attempt = 1; open && attempt <= TRIES_MAX; attempt++) {

@@ -104,7 +104,7 @@ static int add_step(struct layout *layout, const struct device_step *step,
     return 0;
 }
 
-static bool overlap(const struct device_array *a, const struct device_array *b)
+static bool arrays_overlap(const struct device_array *a, const struct device_array *b)
 {
     return layout_memory(a->path) == layout_memory(b->path) &&
            a->offset_bytes < b->offset_bytes + b->size_bytes &&
@@ -114,7 +114,7 @@ static bool overlap(const struct device_array *a, const struct device_array *b)
 static bool overlaps_any(const struct layout *layout, uint32_t i)
 {
     for (uint32_t j = 0; j < layout->chain_count; j++)
-        if (j != i && overlap(&layout->chains[i].array, &layout->chains[j].array))
+        if (j != i && arrays_overlap(&layout->chains[i].array, &layout->chains[j].array))
             return true;
     return false;
 }

@@ -2,17 +2,63 @@
  *
  * The load is a row of short launches, a few of which are queued. So it ends within a moment when
  * this process stops queueing, and when it is killed. */
-#include "device/cuda/gpu.h"
-
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/mem.h"
+#include "device/cuda/gpu.h"
 #include "device/cuda/kernels.h"
-#include "device/cuda/load_sensors.h"
 #include "inventory/throttle.h"
+
+/* Since Ampere, the ordinary power reading is a mean over one second. The field has the momentary
+ * power; older drivers do not know it. */
+static const struct nvml_question power_now = {
+    NVML_SHAPE_FIELD, "nvmlDeviceGetFieldValues", {NVML_FIELD_POWER_NOW}};
+static const struct nvml_question power_mean = {NVML_SHAPE_NUMBER, "nvmlDeviceGetPowerUsage"};
+static const struct nvml_question energy = {
+    NVML_SHAPE_FIELD, "nvmlDeviceGetFieldValues", {NVML_FIELD_ENERGY}};
+static const struct nvml_question sm_clock = {
+    NVML_SHAPE_CHOSEN, "nvmlDeviceGetClockInfo", {NVML_CLOCK_OF_SM}};
+static const struct nvml_question memory_clock = {
+    NVML_SHAPE_CHOSEN, "nvmlDeviceGetClockInfo", {NVML_CLOCK_OF_MEMORY}};
+static const struct nvml_question temperature = {
+    NVML_SHAPE_CHOSEN, "nvmlDeviceGetTemperature", {NVML_SENSOR_GPU}};
+static const struct nvml_question memory_temperature = {
+    NVML_SHAPE_FIELD, "nvmlDeviceGetFieldValues", {NVML_FIELD_MEMORY_TEMPERATURE}};
+
+/* The number times scale, or NAN. */
+static double read_scaled(const struct nvml_gpu *gpu, const struct nvml_question *row, double scale)
+{
+    if (!gpu->handle)
+        return NAN;
+    const struct nvml_value value = nvml_read(gpu, row);
+    return value.result == NVML_OK ? (double)value.number * scale : NAN;
+}
+
+/* A sensor that does not exist reads 0. */
+static double above_zero(double value)
+{
+    return value > 0 ? value : NAN;
+}
+
+/* Sets clocks, power, energy, temperatures and throttle reasons of the sample. */
+static void load_sensors_read(const struct nvml_gpu *gpu, struct device_load_sample *sample)
+{
+    unsigned long long reasons = 0;
+    sample->sm_mhz = read_scaled(gpu, &sm_clock, 1);
+    sample->memory_mhz = read_scaled(gpu, &memory_clock, 1);
+    sample->power_w = above_zero(read_scaled(gpu, &power_now, 1e-3));
+    if (isnan(sample->power_w))
+        sample->power_w = above_zero(read_scaled(gpu, &power_mean, 1e-3));
+    sample->energy_j = above_zero(read_scaled(gpu, &energy, 1e-3));
+    sample->temperature_c = read_scaled(gpu, &temperature, 1);
+    sample->temperature_memory_c = above_zero(read_scaled(gpu, &memory_temperature, 1));
+    sample->throttle_known = gpu->handle && gpu->nvml->throttle_reasons &&
+                             gpu->nvml->throttle_reasons(gpu->handle, &reasons) == NVML_OK;
+    sample->throttle_reasons = sample->throttle_known ? reasons : 0;
+}
 
 extern const unsigned char cuda_load_fatbin[];
 
@@ -45,22 +91,16 @@ struct load {
     uint64_t others_ns;               /* when other processes were last looked for */
 };
 
-static int find_kernels(struct load *load, struct err *err)
+static int find_load_kernels(struct load *load, struct err *err)
 {
     struct cuda_gpu *gpu = load->gpu;
-    const struct driver *driver = gpu->driver;
-    int rc = 0;
-    if (!gpu->load_module)
-        rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->load_module, cuda_load_fatbin),
-                        "loading the load kernels", err);
-    if (rc)
-        return rc;
-    rc = cuda_check(gpu, driver->cuModuleGetFunction(&load->both, gpu->load_module, "load_both"),
-                    "load_both", err);
-    if (rc)
-        return rc;
-    return cuda_check(gpu, driver->cuModuleGetFunction(&load->fill, gpu->load_module, "load_fill"),
-                      "load_fill", err);
+    int rc =
+        cuda_load_module(gpu, cuda_load_fatbin, "loading the load kernels", &gpu->load_module, err);
+    if (!rc)
+        rc = cuda_find_function(gpu, gpu->load_module, "load_both", &load->both, err);
+    if (!rc)
+        rc = cuda_find_function(gpu, gpu->load_module, "load_fill", &load->fill, err);
+    return rc;
 }
 
 /* Much more memory than L2 holds, and at most a quarter of what is free. */
@@ -97,18 +137,11 @@ static int create_events(struct load *load, struct err *err)
     return rc;
 }
 
-static int record(const struct load *load, CUevent event, struct err *err)
-{
-    const struct cuda_gpu *gpu = load->gpu;
-    return cuda_check(gpu, gpu->driver->cuEventRecord(event, gpu->streams[0]), "cuEventRecord",
-                      err);
-}
-
-static int prepare(struct load *load, struct err *err)
+static int prepare_load(struct load *load, struct err *err)
 {
     struct cuda_gpu *gpu = load->gpu;
     load->next_rounds = FIRST_ROUNDS;
-    int rc = find_kernels(load, err);
+    int rc = find_load_kernels(load, err);
     if (rc)
         return rc;
     rc = fill_memory(load, err);
@@ -124,7 +157,7 @@ static int prepare(struct load *load, struct err *err)
                     gpu->driver->cuMemsetD32Async(gpu->results.device, 0, sizeof load->totals / 4,
                                                   gpu->streams[0]),
                     "cuMemsetD32Async", err);
-    return rc ? rc : record(load, load->begin, err);
+    return rc ? rc : cuda_record(gpu, load->begin, gpu->streams[0], err);
 }
 
 static struct kernel_load_result *totals_of(const struct load *load, size_t slot)
@@ -132,9 +165,9 @@ static struct kernel_load_result *totals_of(const struct load *load, size_t slot
     return (struct kernel_load_result *)load->gpu->results.host + slot;
 }
 
-/* Queues one launch, a copy of the totals behind it, and the event that tells their end. Each
+/* Queues one launch, a copy of the totals behind it, and the event that marks their end. Each
  * launch begins at another place of the memory. */
-static int launch(struct load *load, struct err *err)
+static int launch_load(struct load *load, struct err *err)
 {
     struct cuda_gpu *gpu = load->gpu;
     size_t slot = load->launched % LAUNCHES;
@@ -157,11 +190,11 @@ static int launch(struct load *load, struct err *err)
         return rc;
     load->rounds[slot] = load->next_rounds;
     load->launched++;
-    return record(load, load->ends[slot], err);
+    return cuda_record(gpu, load->ends[slot], gpu->streams[0], err);
 }
 
 /* Waits without keeping a CPU busy, since the load is long. */
-static int wait_for(const struct load *load, CUevent event, struct err *err)
+static int wait_for_launch(const struct load *load, CUevent event, struct err *err)
 {
     static const struct timespec pause = {.tv_nsec = 300000};
     CUresult result = load->gpu->driver->cuEventQuery(event);
@@ -185,7 +218,7 @@ static int finish_one(struct load *load, struct err *err)
     const struct cuda_gpu *gpu = load->gpu;
     size_t slot = load->finished % LAUNCHES;
     float ms = 0;
-    int rc = wait_for(load, load->ends[slot], err);
+    int rc = wait_for_launch(load, load->ends[slot], err);
     if (rc)
         return rc;
     rc = cuda_check(gpu, gpu->driver->cuEventElapsedTime(&ms, load->begin, load->ends[slot]),
@@ -207,7 +240,7 @@ static void add_sample(struct load *load)
                                         .bytes = load->totals.bytes,
                                         .cycles = load->totals.cycles,
                                         .cycles_ns = load->totals.elapsed_ns};
-    load_sensors_read(&load->gpu->told, &sample);
+    load_sensors_read(&load->gpu->nvml_gpu, &sample);
     device_load_answer_add(load->answer, &sample);
 }
 
@@ -231,24 +264,24 @@ static bool is_over(struct load *load)
         return false;
     load->others_ns = load->at_ns;
     *end = DEVICE_LOAD_OTHERS;
-    return watch_others(&load->gpu->watch, &load->gpu->told) > 0;
+    return watch_others(&load->gpu->watch, &load->gpu->nvml_gpu) > 0;
 }
 
 /* The next launch is queued before NVML is asked, so that the GPU does not wait for this. */
-static int run(struct load *load, struct err *err)
+static int run_launches(struct load *load, struct err *err)
 {
     uint64_t sample_ns = load->asked->sample_ms * UINT64_C(1000000), sampled_ns = 0;
     int rc = 0;
     add_sample(load);
     while (!rc && !is_over(load)) {
         while (!rc && load->launched < load->finished + LAUNCHES)
-            rc = launch(load, err);
+            rc = launch_load(load, err);
         if (rc)
             return rc;
         rc = finish_one(load, err);
         if (!rc && load->at_ns - sampled_ns >= sample_ns) {
             sampled_ns = load->at_ns;
-            rc = launch(load, err);
+            rc = launch_load(load, err);
             if (!rc)
                 add_sample(load);
         }
@@ -281,14 +314,14 @@ int cuda_run_load(struct device *device, const void *request, void *answer, stru
     struct device_load_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     struct load load = {.gpu = gpu, .asked = asked, .answer = out_answer};
-    int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    int rc = cuda_set_current(gpu, err);
     if (rc)
         return rc;
-    if (watch_others(&gpu->watch, &gpu->told))
+    if (watch_others(&gpu->watch, &gpu->nvml_gpu))
         return err_set(err, -EBUSY, "another process uses the GPU");
-    rc = prepare(&load, err);
+    rc = prepare_load(&load, err);
     if (!rc)
-        rc = run(&load, err);
+        rc = run_launches(&load, err);
     load_fini(&load);
     out_answer->unit = (enum device_load_unit)load.totals.unit;
     return rc;

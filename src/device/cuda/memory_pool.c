@@ -1,12 +1,62 @@
-/* Memory for arrays and the chains written into it. */
-#include "device/cuda/gpu.h"
-
+/* Memory of an open GPU: pinned memory and its counterpart on the GPU; pools of arrays and the
+ * chains written into them; and all memory that can be had, for tests and maps of it, and for jobs
+ * that reach further than the pool of global memory. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "device/cuda/gpu.h"
 #include "device/cuda/kernels.h"
+
+void staging_fini(struct cuda_gpu *gpu, struct staging *staging)
+{
+    if (staging->host)
+        gpu->driver->cuMemFreeHost(staging->host);
+    if (staging->device)
+        gpu->driver->cuMemFree(staging->device);
+    *staging = (struct staging){0};
+}
+
+int staging_grow(struct cuda_gpu *gpu, struct staging *staging, size_t size_bytes, struct err *err)
+{
+    if (size_bytes <= staging->size_bytes)
+        return 0;
+    /* Pinning memory takes long: batches that grow slowly must not do it every time. */
+    if (size_bytes < 2 * staging->size_bytes)
+        size_bytes = 2 * staging->size_bytes;
+    staging_fini(gpu, staging);
+    int rc = cuda_check(gpu, gpu->driver->cuMemHostAlloc(&staging->host, size_bytes, 0),
+                        "cuMemHostAlloc", err);
+    if (rc)
+        goto failed;
+    rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&staging->device, size_bytes), "cuMemAlloc", err);
+    if (rc)
+        goto failed;
+    staging->size_bytes = size_bytes;
+    return 0;
+failed:
+    staging_fini(gpu, staging);
+    return rc;
+}
+
+int staging_upload(struct cuda_gpu *gpu, const struct staging *staging, size_t size_bytes,
+                   struct err *err)
+{
+    return cuda_check(
+        gpu,
+        gpu->driver->cuMemcpyHtoDAsync(staging->device, staging->host, size_bytes, gpu->streams[0]),
+        "cuMemcpyHtoDAsync", err);
+}
+
+int staging_download(struct cuda_gpu *gpu, const struct staging *staging, size_t size_bytes,
+                     struct err *err)
+{
+    return cuda_check(
+        gpu,
+        gpu->driver->cuMemcpyDtoHAsync(staging->host, staging->device, size_bytes, gpu->streams[0]),
+        "cuMemcpyDtoHAsync", err);
+}
 
 /* The driver's page size for large allocations: with it, TLB effects do not depend on the place. */
 static const uint64_t PLACE_BYTES = UINT64_C(2) << 20;
@@ -42,8 +92,8 @@ static int create_texture(struct cuda_gpu *gpu, const struct memory_pool *pool, 
     return 0;
 }
 
-static int allocate(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_t size_bytes,
-                    struct err *err)
+static int pool_allocate(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_t size_bytes,
+                         struct err *err)
 {
     const struct driver *driver = gpu->driver;
     int rc;
@@ -68,7 +118,7 @@ static int allocate(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_t siz
     return rc ? rc : create_texture(gpu, pool, err);
 }
 
-static void release(struct cuda_gpu *gpu, struct memory_pool *pool)
+static void pool_release(struct cuda_gpu *gpu, struct memory_pool *pool)
 {
     if (pool->memory == MEMORY_GLOBAL && gpu->texture) {
         gpu->driver->cuTexObjectDestroy(gpu->texture);
@@ -93,15 +143,15 @@ int memory_pool_reserve(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_t
     if (size_bytes > pool->limit_bytes)
         return err_set(err, -ENOMEM, "arrays need %llu bytes, the limit is %llu",
                        (unsigned long long)size_bytes, (unsigned long long)pool->limit_bytes);
-    release(gpu, pool);
+    pool_release(gpu, pool);
     uint64_t wanted = round_up(size_bytes, PLACE_BYTES);
     if (pool->memory == MEMORY_GLOBAL && wanted < POOL_MIN_BYTES)
         wanted = POOL_MIN_BYTES;
     if (wanted > pool->limit_bytes)
         wanted = pool->limit_bytes;
-    int rc = allocate(gpu, pool, wanted, err);
+    int rc = pool_allocate(gpu, pool, wanted, err);
     if (rc)
-        release(gpu, pool);
+        pool_release(gpu, pool);
     return rc;
 }
 
@@ -113,13 +163,13 @@ void memory_pool_forget(struct memory_pool *pool)
 
 void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool)
 {
-    release(gpu, pool);
+    pool_release(gpu, pool);
     free(pool->regions);
     *pool = (struct memory_pool){.memory = pool->memory};
 }
 
-static int link_chain(struct cuda_gpu *gpu, const struct memory_pool *pool, uint64_t offset,
-                      const struct layout_chain *chain, struct err *err)
+static int pool_link_chain(struct cuda_gpu *gpu, const struct memory_pool *pool, uint64_t offset,
+                           const struct layout_chain *chain, struct err *err)
 {
     bool pointers = layout_word_bytes(chain->array.path) == 8;
     struct kernel_link link = {
@@ -157,18 +207,15 @@ static bool region_fits(const struct memory_pool *pool, const struct memory_pool
 static int write_region(struct cuda_gpu *gpu, struct memory_pool *pool, const struct layout *layout,
                         struct err *err)
 {
-    struct memory_pool_region *regions =
-        mem_grow(pool->regions, &pool->region_capacity, pool->region_count + 1, sizeof *regions);
-    if (!regions)
-        return err_no_memory(err);
-    pool->regions = regions;
+    pool->regions = mem_grow(pool->regions, &pool->region_capacity, pool->region_count + 1,
+                             sizeof *pool->regions);
     struct memory_pool_region region = {.offset_bytes = pool->used_bytes,
                                         .size_bytes = layout->end_bytes[pool->memory]};
     for (uint32_t i = 0; i < layout->chain_count; i++) {
         const struct layout_chain *chain = &layout->chains[i];
         if (layout_memory(chain->array.path) != pool->memory)
             continue;
-        int rc = link_chain(gpu, pool, region.offset_bytes, chain, err);
+        int rc = pool_link_chain(gpu, pool, region.offset_bytes, chain, err);
         if (rc)
             return rc;
         region.chains[region.chain_count++] = *chain;
@@ -206,4 +253,98 @@ int memory_pool_place(struct cuda_gpu *gpu, struct memory_pool *pool, const stru
         return rc;
     *out_offset = offset;
     return 0;
+}
+
+/* If there is much memory, it begins at a multiple of what the sets of a TLB cover once, so that
+ * neighbouring pages fill them alike in every run (Hopper: 256 sets of 32 MiB). */
+static const uint64_t ALIGNED_BYTES = UINT64_C(8) << 30;
+enum { MUCH = 8, POOL_SHARE = 8 };
+
+/* What the driver and this program need besides, as a share: when it is taken, and as known when
+ * the device is opened. */
+static const double WHOLE_LEFT_SHARE = 1.0 / 64, LEFT_SHARE = 1.0 / 32;
+
+uint64_t cuda_wide_limit(uint64_t free_bytes, uint64_t pool_bytes)
+{
+    uint64_t bytes = (uint64_t)((1 - LEFT_SHARE) * (double)free_bytes);
+    /* A pool of little memory seldom grows to its limit. If it did, less can be had: -EBUSY. */
+    if (pool_bytes > free_bytes / POOL_SHARE)
+        pool_bytes = free_bytes / POOL_SHARE;
+    bytes = bytes > pool_bytes ? (bytes - pool_bytes) / PLACE_BYTES * PLACE_BYTES : 0;
+    return bytes > (MUCH + 1) * ALIGNED_BYTES ? bytes - ALIGNED_BYTES : bytes;
+}
+
+bool cuda_wide_serves(const struct cuda_gpu *gpu, const struct device_job *job,
+                      const struct layout *layout)
+{
+    uint64_t end = layout->end_bytes[MEMORY_GLOBAL];
+    if (end > gpu->base.limits.global_bytes)
+        return true;
+    if (!gpu->whole || end <= gpu->global.size_bytes)
+        return false;
+    for (uint32_t i = 0; i < job->step_count; i++)
+        if (!device_step_may_be_wide(&job->steps[i]))
+            return false;
+    return true;
+}
+
+int cuda_whole_take(struct cuda_gpu *gpu, struct err *err)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    gpu->whole_cleared = false; /* the caller writes to it */
+    if (gpu->whole)
+        return 0;
+    int rc =
+        cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo", err);
+    if (rc)
+        return rc;
+    /* If an allocation fails, a little less is tried, down to half of what is free. */
+    for (double share = 1 - WHOLE_LEFT_SHARE; share >= 0.5; share -= WHOLE_LEFT_SHARE) {
+        uint64_t bytes = (uint64_t)(share * (double)free_bytes) / PLACE_BYTES * PLACE_BYTES;
+        if (!bytes)
+            break;
+        rc = cuda_check(gpu, gpu->driver->cuMemAlloc(&gpu->whole, bytes), "cuMemAlloc", err);
+        if (!rc) {
+            gpu->whole_bytes = bytes;
+            gpu->whole_free_bytes = free_bytes;
+        } else {
+            gpu->whole = 0;
+        }
+        if (rc != -ENOSPC)
+            return rc;
+    }
+    return err_set(err, -ENOSPC, "not even half of the %zu bytes of free memory can be allocated",
+                   free_bytes);
+}
+
+/* Another process needs memory, or has some already: it gets back what was taken. The driver then
+ * clears that, but a GPU in use is not measured well anyway. */
+static int give_whole_back(struct cuda_gpu *gpu, const char *why, struct err *err)
+{
+    if (gpu->whole)
+        gpu->driver->cuMemFree(gpu->whole);
+    gpu->whole = 0;
+    gpu->whole_bytes = 0;
+    return err_set(err, -EBUSY, "%s", why);
+}
+
+int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err)
+{
+    if (gpu->whole && gpu->whole_cleared)
+        return 0;
+    if (watch_others(&gpu->watch, &gpu->nvml_gpu))
+        return give_whole_back(gpu, "another process uses the GPU and may need its memory", err);
+    int rc = cuda_whole_take(gpu, err);
+    if (rc)
+        return rc;
+    gpu->wide_base = gpu->whole;
+    if (gpu->base.limits.wide_bytes > MUCH * ALIGNED_BYTES)
+        gpu->wide_base = (gpu->whole + ALIGNED_BYTES - 1) / ALIGNED_BYTES * ALIGNED_BYTES;
+    if (gpu->wide_base + gpu->base.limits.wide_bytes > gpu->whole + gpu->whole_bytes)
+        return give_whole_back(gpu, "the memory is no longer free", err);
+    rc = cuda_check(
+        gpu, gpu->driver->cuMemsetD32Async(gpu->whole, 0, gpu->whole_bytes / 4, gpu->streams[0]),
+        "cuMemsetD32Async", err);
+    gpu->whole_cleared = !rc;
+    return rc;
 }

@@ -3,8 +3,12 @@
 #define GPUMEMTOPO_DEVICE_CUDA_NVML_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "catalogue/facts.h"
 #include "catalogue/nvml.h"
+#include "schema/facts.h"
 
 typedef struct nvmlDevice_st *nvml_device;
 typedef struct nvmlEventSet_st *nvml_events;
@@ -175,7 +179,7 @@ struct nvml {
     nvml_get_processes *processes, *mps_processes;
 };
 
-/* Never fails: without NVML, everything it would tell is unknown. Released with nvml_unload. */
+/* Never fails: without NVML, everything it would report is unknown. Released with nvml_unload. */
 void nvml_load(struct nvml *nvml);
 void nvml_unload(struct nvml *nvml); /* accepts a zeroed struct */
 
@@ -188,5 +192,32 @@ nvml_device nvml_find_uuid(const struct nvml *nvml, const char *uuid);
 
 /* Why a call gave nothing: "not supported", ... */
 const char *nvml_reason(const struct nvml *nvml, int result);
+
+/* A GPU as NVML knows it. */
+struct nvml_gpu {
+    const struct nvml *nvml;
+    nvml_device handle;   /* NULL: NVML does not know it */
+    nvml_device instance; /* the MIG instance, if it is one; else the same as handle */
+};
+
+/* What a call gave: NVML_OK and the answer, or why there is none. */
+struct nvml_value {
+    int result;
+    int64_t number;
+    char text[NVML_TEXT_BYTES];
+};
+struct nvml_value nvml_read(const struct nvml_gpu *gpu, const struct nvml_question *question);
+
+/* Sets the fact `key` to what NVML answers; if it does not, to unknown, with the reason. */
+void nvml_report(const struct nvml_gpu *gpu, const char *key, const struct nvml_question *question,
+                 struct facts *facts);
+
+/* The same for all facts of this set that a row of the catalogue has a question for. */
+void nvml_report_settings(const struct nvml_gpu *gpu, enum inventory_facts set,
+                          struct facts *facts);
+
+/* Sets one fact: the number, or why it is unknown. */
+void nvml_report_number(const struct nvml_gpu *gpu, const char *key, int result, int64_t number,
+                        struct facts *facts);
 
 #endif

@@ -12,7 +12,299 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "device/cuda/peer_pair.h"
+#include "device/cuda/gpu.h"
+#include "device/cuda/kernels.h"
+
+/* The caller sets the first three; everything else is zero. */
+struct peer_pair {
+    struct cuda_gpu *gpu;
+    CUdevice device; /* the peer */
+    struct device_peer_test test;
+    struct device_peer_answer answer;
+    CUcontext context; /* on the peer */
+    CUdeviceptr there, here;
+    CUfunction write, check, exchange, chase;
+    bool mapped;
+};
+
+extern const unsigned char cuda_memory_fatbin[];
+
+/* One pair of GPUs: copies between their memories, and loads and stores of this GPU's SMs in the
+ * memory of the peer. */
+enum { THREADS = 1024, ELEMENT_BYTES = 16, REPEATS = 3 };
+
+/* What SMs write differs from what copies leave. */
+static const uint64_t SM_OFFSET = UINT64_C(1) << 40;
+
+enum transfer { COPY_READ, COPY_WRITE, COPY_BOTH, SM_WRITE, SM_READ, SM_BOTH, SM_CHASE };
+
+static int find_pair_kernels(struct peer_pair *pair, struct err *err)
+{
+    struct cuda_gpu *gpu = pair->gpu;
+    const struct {
+        const char *name;
+        CUfunction *function;
+    } kernels[] = {{"memory_write_address", &pair->write},
+                   {"memory_check_address", &pair->check},
+                   {"memory_exchange", &pair->exchange},
+                   {"memory_chase", &pair->chase}};
+    int rc = cuda_load_module(gpu, cuda_memory_fatbin, "loading the memory kernels",
+                              &gpu->memory_module, err);
+    for (size_t i = 0; i < COUNT_OF(kernels) && !rc; i++)
+        rc = cuda_find_function(gpu, gpu->memory_module, kernels[i].name, kernels[i].function, err);
+    return rc;
+}
+
+/* A context and memory on the peer, and memory here: `bytes` to send, and as much to receive. */
+static int prepare_pair(struct peer_pair *pair, struct err *err)
+{
+    struct cuda_gpu *gpu = pair->gpu;
+    const struct driver *driver = gpu->driver;
+    int can = 0;
+    int rc = cuda_check(gpu, driver->cuDeviceCanAccessPeer(&can, gpu->device, pair->device),
+                        "cuDeviceCanAccessPeer", err);
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, driver->cuDevicePrimaryCtxRetain(&pair->context, pair->device),
+                    "a context on the peer", err);
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, driver->cuCtxSetCurrent(pair->context), "cuCtxSetCurrent", err);
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, driver->cuMemAlloc(&pair->there, pair->test.bytes), "memory on the peer",
+                    err);
+    if (rc)
+        return rc;
+    rc = cuda_set_current(gpu, err);
+    if (rc)
+        return rc;
+    rc = cuda_check(gpu, driver->cuMemAlloc(&pair->here, 2 * pair->test.bytes), "cuMemAlloc", err);
+    if (rc || !can)
+        return rc;
+    pair->mapped = true;
+    return cuda_check(gpu, driver->cuCtxEnablePeerAccess(pair->context, 0), "cuCtxEnablePeerAccess",
+                      err);
+}
+
+static int copy_pair(struct peer_pair *pair, bool reads, CUstream stream, struct err *err)
+{
+    const struct cuda_gpu *gpu = pair->gpu;
+    uint64_t bytes = pair->test.bytes;
+    CUresult result =
+        reads ? gpu->driver->cuMemcpyPeerAsync(pair->here + bytes, gpu->context, pair->there,
+                                               pair->context, bytes, stream)
+              : gpu->driver->cuMemcpyPeerAsync(pair->there, pair->context, pair->here, gpu->context,
+                                               bytes, stream);
+    return cuda_check(gpu, result, "cuMemcpyPeerAsync", err);
+}
+
+/* Runs a kernel over `bytes` of memory, wherever it is. */
+static int launch_over(struct peer_pair *pair, CUfunction kernel, CUdeviceptr base, uint64_t offset,
+                       struct err *err)
+{
+    struct cuda_gpu *gpu = pair->gpu;
+    const struct device_limits *limits = &gpu->base.limits;
+    struct kernel_region region = {.base = base,
+                                   .offset = offset,
+                                   .count = pair->test.bytes / ELEMENT_BYTES,
+                                   .result = gpu->results.device};
+    void *parameters[] = {&region};
+    return cuda_launch(gpu, kernel, limits->sm_count * (limits->threads_per_sm / THREADS), THREADS,
+                       0, parameters, err);
+}
+
+/* Loads that depend on each other, by one thread. */
+static int launch_chase(struct peer_pair *pair, struct err *err)
+{
+    uint64_t bytes = pair->test.bytes, results = pair->gpu->results.device;
+    uint32_t loads = pair->test.loads;
+    while (bytes & (bytes - 1))
+        bytes &= bytes - 1; /* a power of two */
+    uint32_t round = 0, first = 0;
+    void *parameters[] = {&pair->there, &bytes, &loads, &round, &first, &results};
+    return cuda_launch(pair->gpu, pair->chase, 1, 1, 0, parameters, err);
+}
+
+static int start_transfer(struct peer_pair *pair, enum transfer transfer, struct err *err)
+{
+    const struct cuda_gpu *gpu = pair->gpu;
+    switch (transfer) {
+    case COPY_READ:
+        return copy_pair(pair, true, gpu->streams[0], err);
+    case COPY_WRITE:
+        return copy_pair(pair, false, gpu->streams[0], err);
+    case SM_WRITE:
+        return launch_over(pair, pair->write, pair->there, SM_OFFSET, err);
+    case SM_READ:
+        return launch_over(pair, pair->check, pair->there, SM_OFFSET, err);
+    case SM_BOTH:
+        return launch_over(pair, pair->exchange, pair->there, SM_OFFSET, err);
+    case SM_CHASE:
+        return launch_chase(pair, err);
+    default:
+        break;
+    }
+    int rc = copy_pair(pair, false, gpu->streams[0], err);
+    return rc ? rc : copy_pair(pair, true, gpu->streams[1], err);
+}
+
+static int wait_event(const struct cuda_gpu *gpu, int stream, int event, struct err *err)
+{
+    return cuda_check(gpu,
+                      gpu->driver->cuStreamWaitEvent(gpu->streams[stream], gpu->events[event], 0),
+                      "cuStreamWaitEvent", err);
+}
+
+/* The events enclose both streams, as in stream.c. */
+static int time_once(struct peer_pair *pair, enum transfer transfer, float *out_ms, struct err *err)
+{
+    struct cuda_gpu *gpu = pair->gpu;
+    int rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
+    if (!rc)
+        rc = wait_event(gpu, 1, 0, err);
+    if (!rc)
+        rc = start_transfer(pair, transfer, err);
+    if (!rc)
+        rc = cuda_record(gpu, gpu->events[2], gpu->streams[1], err);
+    if (!rc)
+        rc = wait_event(gpu, 0, 2, err);
+    if (!rc)
+        rc = cuda_record(gpu, gpu->events[1], gpu->streams[0], err);
+    if (!rc)
+        rc = cuda_wait(gpu, err);
+    if (rc)
+        return rc;
+    return cuda_check(gpu, gpu->driver->cuEventElapsedTime(out_ms, gpu->events[0], gpu->events[1]),
+                      "cuEventElapsedTime", err);
+}
+
+/* The shortest of some repetitions, after one that does not count. */
+static int time_best(struct peer_pair *pair, enum transfer transfer, uint64_t *out_ns,
+                     struct err *err)
+{
+    float best = 0;
+    for (int i = 0; i <= REPEATS; i++) {
+        float ms = 0;
+        int rc = time_once(pair, transfer, &ms, err);
+        if (rc)
+            return rc;
+        best = i <= 1 || ms < best ? ms : best;
+    }
+    *out_ns = (uint64_t)((double)best * 1e6 + 0.5);
+    return 0;
+}
+
+static int reset_result(struct peer_pair *pair, struct err *err)
+{
+    struct cuda_gpu *gpu = pair->gpu;
+    int rc = staging_grow(gpu, &gpu->results, sizeof(struct kernel_region_result), err);
+    if (rc)
+        return rc;
+    *(struct kernel_region_result *)gpu->results.host =
+        (struct kernel_region_result){.wrong_offset = UINT64_MAX};
+    return staging_upload(gpu, &gpu->results, sizeof(struct kernel_region_result), err);
+}
+
+static int read_result(struct peer_pair *pair, struct kernel_region_result *out, struct err *err)
+{
+    struct cuda_gpu *gpu = pair->gpu;
+    int rc = staging_download(gpu, &gpu->results, sizeof *out, err);
+    if (!rc)
+        rc = cuda_wait(gpu, err);
+    if (!rc)
+        *out = *(const struct kernel_region_result *)gpu->results.host;
+    return rc;
+}
+
+/* What is sent from here comes back by the way of the peer, and is compared. */
+static int run_copies(struct peer_pair *pair, struct err *err)
+{
+    struct device_peer_answer *answer = &pair->answer;
+    struct kernel_region_result result;
+    int rc = reset_result(pair, err);
+    if (!rc)
+        rc = launch_over(pair, pair->write, pair->here, 0, err);
+    if (!rc)
+        rc = time_best(pair, COPY_WRITE, &answer->copy_write_ns, err);
+    if (!rc)
+        rc = time_best(pair, COPY_READ, &answer->copy_read_ns, err);
+    if (!rc)
+        rc = launch_over(pair, pair->check, pair->here + pair->test.bytes, 0, err);
+    if (!rc)
+        rc = read_result(pair, &result, err);
+    if (rc)
+        return rc;
+    answer->wrong_words = result.wrong_words;
+    return time_best(pair, COPY_BOTH, &answer->copy_both_ns, err);
+}
+
+/* The copies left addresses there. The best time is that of a pass with warm TLBs; the cycles are
+ * those of the last one. */
+static int run_pair_chase(struct peer_pair *pair, struct err *err)
+{
+    struct kernel_region_result result;
+    int rc = time_best(pair, SM_CHASE, &pair->answer.chase_ns, err);
+    if (!rc)
+        rc = read_result(pair, &result, err);
+    if (!rc)
+        pair->answer.cycles = result.cycles[0];
+    return rc;
+}
+
+static int run_pair_sms(struct peer_pair *pair, struct err *err)
+{
+    struct device_peer_answer *answer = &pair->answer;
+    struct kernel_region_result result;
+    int rc = run_pair_chase(pair, err);
+    if (!rc)
+        rc = reset_result(pair, err);
+    if (!rc)
+        rc = time_best(pair, SM_WRITE, &answer->write_ns, err);
+    if (!rc)
+        rc = time_best(pair, SM_READ, &answer->read_ns, err);
+    if (!rc)
+        rc = time_best(pair, SM_BOTH, &answer->both_ns, err);
+    if (!rc)
+        rc = read_result(pair, &result, err);
+    if (rc)
+        return rc;
+    answer->wrong_words += result.wrong_words;
+    answer->mapped = true;
+    return 0;
+}
+
+static void release_pair(struct peer_pair *pair)
+{
+    const struct driver *driver = pair->gpu->driver;
+    if (pair->here)
+        driver->cuMemFree(pair->here);
+    if (pair->mapped)
+        driver->cuCtxDisablePeerAccess(pair->context);
+    if (pair->there && driver->cuCtxSetCurrent(pair->context) == CUDA_SUCCESS)
+        driver->cuMemFree(pair->there);
+    driver->cuCtxSetCurrent(pair->gpu->context);
+    if (pair->context)
+        driver->cuDevicePrimaryCtxRelease(pair->device);
+}
+
+/* Fills in the answer, and releases everything that it took on both GPUs. Any call of the driver
+ * may hang if the link is bad. */
+static int peer_pair_measure(struct peer_pair *pair, struct err *err)
+{
+    struct cuda_gpu *gpu = pair->gpu;
+    int rc = cuda_set_current(gpu, err);
+    if (!rc)
+        rc = find_pair_kernels(pair, err);
+    if (!rc)
+        rc = prepare_pair(pair, err);
+    if (!rc)
+        rc = run_copies(pair, err);
+    if (!rc && pair->mapped)
+        rc = run_pair_sms(pair, err);
+    release_pair(pair);
+    return rc;
+}
 
 /* Shared with a thread, which may never come back from the driver. */
 struct attempt {
@@ -28,17 +320,17 @@ int cuda_list_peers(struct device *device, const void *request, void *answer, st
 {
     const struct cuda_gpu *gpu = cuda_of(device);
     struct facts *out_gpus = &((struct device_peers *)answer)->gpus;
-    (void)request;
-    int rc = facts_set_text(out_gpus, "own", gpu->seen.infos[gpu->seen.own].uuid);
-    for (size_t i = 0; i < gpu->seen.count && i < DEVICE_PEERS_MAX && !rc; i++) {
+    (void)request, (void)err;
+    facts_set_text(out_gpus, "own", gpu->seen.infos[gpu->seen.own].uuid);
+    for (size_t i = 0; i < gpu->seen.count && i < DEVICE_PEERS_MAX; i++) {
         char key[16];
         snprintf(key, sizeof key, "%zu", i);
-        rc = facts_set_text(out_gpus, key, gpu->seen.infos[i].uuid);
+        facts_set_text(out_gpus, key, gpu->seen.infos[i].uuid);
     }
-    return rc ? err_no_memory(err) : 0;
+    return 0;
 }
 
-static void *work(void *user)
+static void *measure_apart(void *user)
 {
     struct attempt *attempt = user;
     struct err err = {0};
@@ -57,7 +349,7 @@ static void *work(void *user)
 
 /* Any call of the driver may hang if the link is bad. So the pair is measured by a thread, which is
  * left behind if it does not end in time; the GPU is not used any more then. */
-static int wait_for(struct attempt *attempt, bool *out_abandoned)
+static int wait_for_attempt(struct attempt *attempt, bool *out_abandoned)
 {
     const uint32_t limit_ms = attempt->pair.test.limit_ms;
     struct timespec until;
@@ -78,8 +370,6 @@ static struct attempt *make_attempt(struct cuda_gpu *gpu, const struct device_pe
 {
     struct attempt *attempt = mem_array(1, sizeof *attempt);
     pthread_condattr_t steady;
-    if (!attempt)
-        return NULL;
     attempt->pair =
         (struct peer_pair){.gpu = gpu, .device = gpu->seen.devices[test->peer], .test = *test};
     pthread_mutex_init(&attempt->lock, NULL);
@@ -96,13 +386,11 @@ static int run_apart(struct cuda_gpu *gpu, const struct device_peer_test *test,
     struct attempt *attempt = make_attempt(gpu, test);
     pthread_t thread;
     bool abandoned;
-    if (!attempt)
-        return err_no_memory(err);
-    if (pthread_create(&thread, NULL, work, attempt)) {
+    if (pthread_create(&thread, NULL, measure_apart, attempt)) {
         free(attempt);
         return err_set(err, -ECANCELED, "no thread could be started");
     }
-    int rc = wait_for(attempt, &abandoned);
+    int rc = wait_for_attempt(attempt, &abandoned);
     if (abandoned) {
         pthread_detach(thread);
         gpu->lost = true;
@@ -123,7 +411,7 @@ static void open_to_others(struct cuda_gpu *gpu)
 {
     if (gpu->watch.counted)
         return;
-    gpu->watch.others = watch_others(&gpu->watch, &gpu->told);
+    gpu->watch.others = watch_others(&gpu->watch, &gpu->nvml_gpu);
     gpu->watch.counted = true;
     flag_lower(gpu->seen.coming);
     turn_give(gpu->seen.turn);

@@ -17,21 +17,17 @@ _Static_assert((int)SHARED_LOAD_PLACES == (int)KERNEL_SHARED_PLACES &&
                "warps load at the same places");
 _Static_assert((int)SHARED_LOAD_WARPS_MAX == (int)KERNEL_SHARED_WARPS, "room for every warp");
 
-static int find_kernel(struct cuda_gpu *gpu, uint32_t width, uint32_t bytes,
-                       CUfunction *out_function, struct err *err)
+static int find_shared_kernel(struct cuda_gpu *gpu, uint32_t width, uint32_t bytes,
+                              CUfunction *out_function, struct err *err)
 {
     const struct driver *driver = gpu->driver;
     char name[32];
-    int rc = 0;
-    if (!gpu->shared_load_module)
-        rc = cuda_check(gpu,
-                        driver->cuModuleLoadData(&gpu->shared_load_module, cuda_shared_load_fatbin),
-                        "loading the kernels of shared memory", err);
+    int rc = cuda_load_module(gpu, cuda_shared_load_fatbin, "loading the kernels of shared memory",
+                              &gpu->shared_load_module, err);
     if (rc)
         return rc;
     snprintf(name, sizeof name, "shared_load_%u", width);
-    rc = cuda_check(gpu, driver->cuModuleGetFunction(out_function, gpu->shared_load_module, name),
-                    name, err);
+    rc = cuda_find_function(gpu, gpu->shared_load_module, name, out_function, err);
     if (rc)
         return rc;
     return cuda_check(gpu,
@@ -59,10 +55,10 @@ int cuda_load_shared(struct device *device, const void *request, void *answer, s
                                        .lane_stride_bytes = load->lane_stride_bytes,
                                        .bytes = (uint32_t)device_shared_load_bytes(load),
                                        .repeats = load->loads / SHARED_LOAD_UNROLL};
-    int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    int rc = cuda_set_current(gpu, err);
     if (rc)
         return rc;
-    rc = find_kernel(gpu, load->width_bytes, asked.bytes, &function, err);
+    rc = find_shared_kernel(gpu, load->width_bytes, asked.bytes, &function, err);
     if (rc)
         return rc;
     rc = staging_grow(gpu, &gpu->results, sizeof(struct kernel_shared_result), err);

@@ -38,18 +38,15 @@ static uint64_t results_at(const struct sm_map *map)
     return GATE_BYTES + claims_bytes(map);
 }
 
-static int find_kernel(struct sm_map *map, const char *name, struct err *err)
+static int find_map_kernel(struct sm_map *map, const char *name, struct err *err)
 {
     struct cuda_gpu *gpu = map->gpu;
     const struct driver *driver = gpu->driver;
-    int rc = 0;
-    if (!gpu->sm_map_module)
-        rc = cuda_check(gpu, driver->cuModuleLoadData(&gpu->sm_map_module, cuda_sm_map_fatbin),
-                        "loading the kernels of the SM maps", err);
+    int rc = cuda_load_module(gpu, cuda_sm_map_fatbin, "loading the kernels of the SM maps",
+                              &gpu->sm_map_module, err);
     if (rc)
         return rc;
-    rc = cuda_check(gpu, driver->cuModuleGetFunction(&map->kernel, gpu->sm_map_module, name), name,
-                    err);
+    rc = cuda_find_function(gpu, gpu->sm_map_module, name, &map->kernel, err);
     if (rc)
         return rc;
     return cuda_check(gpu,
@@ -60,7 +57,7 @@ static int find_kernel(struct sm_map *map, const char *name, struct err *err)
 }
 
 /* By the hardware's id of each SM: its index and its turn. */
-static int upload_places(struct sm_map *map, struct err *err)
+static int upload_map_places(struct sm_map *map, struct err *err)
 {
     struct cuda_gpu *gpu = map->gpu;
     size_t bytes = gpu->sm_id_count * sizeof(struct kernel_sm_place);
@@ -87,31 +84,29 @@ static int clear_results(struct sm_map *map, struct err *err)
     return staging_upload(gpu, &gpu->results, bytes, err);
 }
 
-static int prepare(struct sm_map *map, const char *kernel, struct err *err)
+static int prepare_map(struct sm_map *map, const char *kernel, struct err *err)
 {
     struct cuda_gpu *gpu = map->gpu;
     uint32_t full = gpu->base.limits.threads_per_sm / KERNEL_SM_MAP_THREADS;
     if (!full)
         return err_set(err, -ENOTSUP, "an SM does not hold %d threads", KERNEL_SM_MAP_THREADS);
     map->blocks = gpu->base.limits.sm_count * full;
-    int rc = find_kernel(map, kernel, err);
+    int rc = find_map_kernel(map, kernel, err);
     if (rc)
         return rc;
     map->answer->values = mem_array(map->answer->value_count, sizeof *map->answer->values);
-    if (!map->answer->values)
-        return err_no_memory(err);
-    rc = upload_places(map, err);
+    rc = upload_map_places(map, err);
     return rc ? rc : clear_results(map, err);
 }
 
-static int launch(struct sm_map *map, void *parameters, struct err *err)
+static int launch_map(struct sm_map *map, void *parameters, struct err *err)
 {
     void *pointers[] = {parameters};
     return cuda_launch(map->gpu, map->kernel, map->blocks, KERNEL_SM_MAP_THREADS, 0, pointers, err);
 }
 
 /* A value of 0: the blocks did not all run at once. */
-static int take_results(struct sm_map *map, struct err *err)
+static int take_map_results(struct sm_map *map, struct err *err)
 {
     struct cuda_gpu *gpu = map->gpu;
     const uint64_t *values = (const uint64_t *)((const char *)gpu->results.host + results_at(map));
@@ -135,7 +130,7 @@ static int map_reads(struct sm_map *map, struct err *err)
     uint32_t sms = gpu->base.limits.sm_count, turns = 0;
     map->answer->value_count = 2 * (size_t)sms;
     map->results_bytes = sms * sizeof(struct kernel_sm_result);
-    int rc = prepare(map, "sm_map_read", err);
+    int rc = prepare_map(map, "sm_map_read", err);
     if (rc)
         return rc;
     rc = memory_pool_reserve(gpu, &gpu->global, asked->footprint_bytes, err);
@@ -153,9 +148,9 @@ static int map_reads(struct sm_map *map, struct err *err)
             .skip_cycles = asked->window_cycles / 4,
             .window_cycles = asked->window_cycles,
             .seed = 0x9e3779b9u * i};
-        rc = launch(map, &read, err);
+        rc = launch_map(map, &read, err);
     }
-    return rc ? rc : take_results(map, err);
+    return rc ? rc : take_map_results(map, err);
 }
 
 /* Writes the same part of every region. */
@@ -216,8 +211,8 @@ static int chase_regions(struct sm_map *map, struct err *err)
                                       .sms = sms,
                                       .regions = map->asked->regions,
                                       .loads = loads};
-    rc = launch(map, &memory, err);
-    return rc ? rc : take_results(map, err);
+    rc = launch_map(map, &memory, err);
+    return rc ? rc : take_map_results(map, err);
 }
 
 static int map_memory(struct sm_map *map, struct err *err)
@@ -225,9 +220,9 @@ static int map_memory(struct sm_map *map, struct err *err)
     struct cuda_gpu *gpu = map->gpu;
     map->answer->value_count = (size_t)gpu->base.limits.sm_count * map->asked->regions;
     map->results_bytes = map->answer->value_count * sizeof(uint64_t);
-    if (watch_others(&gpu->watch, &gpu->told))
+    if (watch_others(&gpu->watch, &gpu->nvml_gpu))
         return err_set(err, -EBUSY, "another process uses the GPU and may need its memory");
-    int rc = prepare(map, "sm_map_memory", err);
+    int rc = prepare_map(map, "sm_map_memory", err);
     return rc ? rc : chase_regions(map, err);
 }
 
@@ -237,7 +232,7 @@ int cuda_map_sms(struct device *device, const void *request, void *answer, struc
     struct device_sm_map_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     struct sm_map map = {.gpu = gpu, .asked = asked, .answer = out_answer};
-    int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    int rc = cuda_set_current(gpu, err);
     if (rc)
         return rc;
     return asked->kind == DEVICE_SM_MAP_READ ? map_reads(&map, err) : map_memory(&map, err);

@@ -1,4 +1,5 @@
-/* The GPUs that the CUDA driver shows to this process. */
+/* The GPUs that the CUDA driver shows to this process, and the instances of GPUs that MIG divides.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
@@ -9,8 +10,35 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "device/cuda/gpu.h"
-#include "device/cuda/mig.h"
 #include "device/source.h"
+
+enum { MIG_PROFILE_BYTES = 48 };
+
+/* True when MIG divides this GPU; then CUDA shows instances only. */
+static bool mig_enabled(const struct nvml *nvml, nvml_device handle)
+{
+    unsigned current = 0, pending = 0;
+    return handle && nvml->mig_mode && nvml->mig_mode(handle, &current, &pending) == NVML_OK &&
+           current;
+}
+
+/* The instance's profile, "1g.10gb" or "1c.2g.20gb"; false where NVML does not say. NVIDIA's names:
+ * slices of the GPU, then memory in GiB rounded up. The number of compute slices comes first if the
+ * instance does not have all of them. */
+static bool mig_profile(const struct nvml *nvml, nvml_device instance,
+                        char out_profile[MIG_PROFILE_BYTES])
+{
+    struct nvml_attributes is = {0};
+    if (!instance || !nvml->attributes || nvml->attributes(instance, &is) != NVML_OK)
+        return false;
+    unsigned long long gib = (is.memory_mib + 1023) / 1024;
+    if (is.compute_slices < is.gpu_slices)
+        snprintf(out_profile, MIG_PROFILE_BYTES, "%uc.%ug.%llugb", is.compute_slices, is.gpu_slices,
+                 gib);
+    else
+        snprintf(out_profile, MIG_PROFILE_BYTES, "%ug.%llugb", is.gpu_slices, gib);
+    return true;
+}
 
 enum { NAME_BYTES = 128, PCI_BYTES = 32, UUID_BYTES = 64, KEY_BYTES = 256 };
 
@@ -19,13 +47,13 @@ struct cuda_source {
     struct driver driver;
     struct nvml nvml;
     CUdevice *devices;
-    struct nvml_gpu *told; /* devices and told run parallel to the infos */
+    struct nvml_gpu *nvml_gpus; /* as devices parallel to the infos */
     struct arena strings;
     struct turn turn;   /* of the GPU that is looked at, or open */
     struct flag coming; /* of the same GPU */
 };
 
-static const char *keep(struct cuda_source *source, const char *text)
+static const char *source_keep(struct cuda_source *source, const char *text)
 {
     return arena_copy(&source->strings, text, strlen(text));
 }
@@ -40,7 +68,7 @@ static void format_uuid(const CUuuid *uuid, bool mig, char out_text[UUID_BYTES])
              b[11], b[12], b[13], b[14], b[15]);
 }
 
-/* The number of SMs replaces the PCI ids, or the MIG profile, where NVML does not tell them. */
+/* The number of SMs replaces the PCI ids, or the MIG profile, where NVML does not report them. */
 static int count_sms(const struct driver *driver, CUdevice device, int *out_sms, struct err *err)
 {
     return driver_check(
@@ -50,7 +78,7 @@ static int count_sms(const struct driver *driver, CUdevice device, int *out_sms,
 }
 
 /* Adds the profile of a MIG instance to its name, as newer drivers do. */
-static int complete_name(const struct cuda_source *source, const struct nvml_gpu *told,
+static int complete_name(const struct cuda_source *source, const struct nvml_gpu *nvml_gpu,
                          CUdevice device, char name[NAME_BYTES], struct err *err)
 {
     char profile[MIG_PROFILE_BYTES];
@@ -58,7 +86,7 @@ static int complete_name(const struct cuda_source *source, const struct nvml_gpu
     size_t length = strlen(name);
     if (strstr(name, " MIG "))
         return 0;
-    if (!mig_profile(&source->nvml, told->instance, profile)) {
+    if (!mig_profile(&source->nvml, nvml_gpu->instance, profile)) {
         int rc = count_sms(&source->driver, device, &sms, err);
         if (rc)
             return rc;
@@ -69,13 +97,13 @@ static int complete_name(const struct cuda_source *source, const struct nvml_gpu
 }
 
 /* The key of a model: PCI device and subsystem id, and the name. */
-static int format_key(const struct cuda_source *source, const struct nvml_gpu *told,
+static int format_key(const struct cuda_source *source, const struct nvml_gpu *nvml_gpu,
                       CUdevice device, const char *name, char out_key[KEY_BYTES], struct err *err)
 {
     struct nvml_pci pci = {0};
     int sms = 0;
-    if (told->handle && source->nvml.pci_info &&
-        source->nvml.pci_info(told->handle, &pci) == NVML_OK) {
+    if (nvml_gpu->handle && source->nvml.pci_info &&
+        source->nvml.pci_info(nvml_gpu->handle, &pci) == NVML_OK) {
         snprintf(out_key, KEY_BYTES, "%08x:%08x %s", pci.pci_device_id, pci.pci_subsystem_id, name);
         return 0;
     }
@@ -86,14 +114,14 @@ static int format_key(const struct cuda_source *source, const struct nvml_gpu *t
     return 0;
 }
 
-/* What the driver tells of device i; the PCI address in lower case. */
+/* What the driver reports of device i; the PCI address in lower case. */
 struct seen {
     CUdevice device;
     CUuuid uuid;
     char name[NAME_BYTES], pci[PCI_BYTES];
 };
 
-static int see(const struct driver *driver, int i, struct seen *out_seen, struct err *err)
+static int see_device(const struct driver *driver, int i, struct seen *out_seen, struct err *err)
 {
     struct seen seen = {0};
     int rc = driver_check(driver, driver->cuDeviceGet(&seen.device, i), "cuDeviceGet", err);
@@ -120,36 +148,36 @@ static int see(const struct driver *driver, int i, struct seen *out_seen, struct
 static int describe(struct cuda_source *source, size_t i, struct err *err)
 {
     struct device_info *info = &source->base.infos[i];
-    struct nvml_gpu *told = &source->told[i];
+    struct nvml_gpu *nvml_gpu = &source->nvml_gpus[i];
     const struct nvml *nvml = &source->nvml;
     char uuid[UUID_BYTES], key[KEY_BYTES];
     unsigned minor = 0;
     struct seen seen;
-    int rc = see(&source->driver, (int)i, &seen, err);
+    int rc = see_device(&source->driver, (int)i, &seen, err);
     if (rc)
         return rc;
     nvml_device handle = nvml_find(nvml, seen.pci);
     bool mig = mig_enabled(nvml, handle);
     format_uuid(&seen.uuid, mig, uuid);
-    *told = (struct nvml_gpu){nvml, handle, mig ? nvml_find_uuid(nvml, uuid) : handle};
+    *nvml_gpu = (struct nvml_gpu){nvml, handle, mig ? nvml_find_uuid(nvml, uuid) : handle};
     if (mig)
-        rc = complete_name(source, told, seen.device, seen.name, err);
+        rc = complete_name(source, nvml_gpu, seen.device, seen.name, err);
     if (rc)
         return rc;
-    rc = format_key(source, told, seen.device, seen.name, key, err);
+    rc = format_key(source, nvml_gpu, seen.device, seen.name, key, err);
     if (rc)
         return rc;
     source->devices[i] = seen.device;
     bool numbered = handle && nvml->minor_number && nvml->minor_number(handle, &minor) == NVML_OK;
-    *info = (struct device_info){.uuid = keep(source, uuid),
-                                 .pci = keep(source, seen.pci),
+    *info = (struct device_info){.uuid = source_keep(source, uuid),
+                                 .pci = source_keep(source, seen.pci),
                                  .index = numbered ? (int32_t)minor : -1,
-                                 .name = keep(source, seen.name),
-                                 .model_key = keep(source, key)};
-    return info->uuid && info->pci && info->name && info->model_key ? 0 : err_no_memory(err);
+                                 .name = source_keep(source, seen.name),
+                                 .model_key = source_keep(source, key)};
+    return 0;
 }
 
-static void take_turn(struct cuda_source *source, size_t i)
+static void source_take_turn(struct cuda_source *source, size_t i)
 {
     const char *uuid = source->base.infos[i].uuid;
     uint64_t name = cuda_turn_name(uuid);
@@ -163,7 +191,7 @@ static void take_turn(struct cuda_source *source, size_t i)
     flag_raise(&source->coming); /* without it, this GPU is not waited for */
 }
 
-static void give_turn(struct cuda_source *source)
+static void source_give_turn(struct cuda_source *source)
 {
     flag_lower(&source->coming);
     turn_give(&source->turn);
@@ -179,36 +207,37 @@ static int open_device(struct device_source *base, size_t i, struct device **out
                                    .own = i,
                                    .turn = &source->turn,
                                    .coming = &source->coming};
-    take_turn(source, i);
-    int rc = cuda_open(&source->driver, &source->told[i], &seen, out_device, err);
+    source_take_turn(source, i);
+    int rc = cuda_open(&source->driver, &source->nvml_gpus[i], &seen, out_device, err);
     if (rc)
-        give_turn(source);
+        source_give_turn(source);
     return rc;
 }
 
-static int look_at(struct device_source *base, size_t i, bool thorough, struct device_look *look,
-                   struct err *err)
+static int source_look(struct device_source *base, size_t i, bool thorough,
+                       struct device_look *look, struct err *err)
 {
     struct cuda_source *source = (struct cuda_source *)base;
-    const struct nvml_gpu *told = &source->told[i];
-    take_turn(source, i);
-    if (cuda_tell_board(told, &source->driver, &look->board) ||
-        cuda_tell_config(told, &look->config) || health_tell(told, NULL, &look->health))
-        return err_no_memory(err);
-    if (thorough && health_tell_slow(told, NULL, &look->health))
-        return err_no_memory(err);
+    const struct nvml_gpu *nvml_gpu = &source->nvml_gpus[i];
+    (void)err;
+    source_take_turn(source, i);
+    cuda_report_board(nvml_gpu, &source->driver, &look->board);
+    cuda_report_config(nvml_gpu, &look->config);
+    health_report(nvml_gpu, NULL, &look->health);
+    if (thorough)
+        health_report_slow(nvml_gpu, NULL, &look->health);
     return 0;
 }
 
-static void destroy(struct device_source *base)
+static void source_destroy(struct device_source *base)
 {
     struct cuda_source *source = (struct cuda_source *)base;
-    give_turn(source);
+    source_give_turn(source);
     nvml_unload(&source->nvml);
     driver_unload(&source->driver);
     arena_fini(&source->strings);
     free(source->devices);
-    free(source->told);
+    free(source->nvml_gpus);
     free(source->base.infos);
     free(source);
 }
@@ -239,16 +268,14 @@ static int load_libraries(struct cuda_source *source, struct err *err)
 static const struct device_source_ops source_ops = {
     .backend = "cuda",
     .open = open_device,
-    .look = look_at,
-    .destroy = destroy,
+    .look = source_look,
+    .destroy = source_destroy,
 };
 
 int device_source_cuda(struct device_source **out_source, struct err *err)
 {
     struct cuda_source *source = mem_array(1, sizeof *source);
     int count = 0;
-    if (!source)
-        return err_no_memory(err);
     source->base.ops = &source_ops;
     int rc = load_libraries(source, err);
     if (rc)
@@ -264,16 +291,12 @@ int device_source_cuda(struct device_source **out_source, struct err *err)
     source->base.info_count = (size_t)count;
     source->base.infos = mem_array((size_t)count, sizeof *source->base.infos);
     source->devices = mem_array((size_t)count, sizeof *source->devices);
-    source->told = mem_array((size_t)count, sizeof *source->told);
-    if (!source->base.infos || !source->devices || !source->told) {
-        rc = err_no_memory(err);
-        goto out;
-    }
+    source->nvml_gpus = mem_array((size_t)count, sizeof *source->nvml_gpus);
     for (size_t i = 0; !rc && i < (size_t)count; i++)
         rc = describe(source, i, err);
 out:
     if (rc)
-        destroy(&source->base);
+        source_destroy(&source->base);
     else
         *out_source = &source->base;
     return rc;

@@ -56,15 +56,8 @@ static uint32_t choose_unroll(const struct device_stream *stream)
     return wish >= 8 ? 8 : wish >= 4 ? 4 : wish >= 2 ? 2 : 1;
 }
 
-static int find_function(struct cuda_gpu *gpu, const char *name, CUfunction *out_function,
-                         struct err *err)
-{
-    return cuda_check(gpu, gpu->driver->cuModuleGetFunction(out_function, gpu->stream_module, name),
-                      name, err);
-}
-
-static int find_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
-                       CUfunction *out_function, struct err *err)
+static int find_stream_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
+                              CUfunction *out_function, struct err *err)
 {
     const char *kernel = kernel_of(stream);
     uint32_t width = stream->width_bytes;
@@ -72,7 +65,7 @@ static int find_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
         return err_set(err, -ENOTSUP, "no streaming kernel for this kind, path and width");
     char name[NAME_MAX_BYTES];
     snprintf(name, sizeof name, "stream_%s_%u_%u", kernel, width, choose_unroll(stream));
-    return find_function(gpu, name, out_function, err);
+    return cuda_find_function(gpu, gpu->stream_module, name, out_function, err);
 }
 
 /* Numbers that are computed must be known: no word of the memory may become 0xffffffff (gpu.h). */
@@ -81,9 +74,9 @@ static int find_preparation(struct cuda_gpu *gpu, const struct device_stream *st
 {
     int rc = 0;
     if (stream->kind > DEVICE_STREAM_BIDIR)
-        rc = find_function(gpu, "stream_write_16_4", &plan->fill, err);
+        rc = cuda_find_function(gpu, gpu->stream_module, "stream_write_16_4", &plan->fill, err);
     if (!rc && plan->part_bytes < plan->footprint_bytes)
-        rc = find_function(gpu, "stream_read_cg_16_4", &plan->read, err);
+        rc = cuda_find_function(gpu, gpu->stream_module, "stream_read_cg_16_4", &plan->read, err);
     return rc;
 }
 
@@ -114,7 +107,7 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
     struct plan plan = {.threads = stream->threads};
     uint32_t sms = gpu->base.limits.sm_count;
     bool per_block = stream->kind == DEVICE_STREAM_READ && stream->path != DEVICE_GLOBAL_CG;
-    int rc = find_kernel(gpu, stream, &plan.function, err);
+    int rc = find_stream_kernel(gpu, stream, &plan.function, err);
     if (rc)
         return rc;
     if (plan.threads > THREADS_MAX)
@@ -157,12 +150,6 @@ static int launch_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t
                        parameters, err);
 }
 
-static int record(struct cuda_gpu *gpu, int event, int stream, struct err *err)
-{
-    return cuda_check(gpu, gpu->driver->cuEventRecord(gpu->events[event], gpu->streams[stream]),
-                      "cuEventRecord", err);
-}
-
 static int read_elapsed(struct cuda_gpu *gpu, uint64_t *out_ns, struct err *err)
 {
     float ms;
@@ -190,7 +177,8 @@ static int launch_whole(struct cuda_gpu *gpu, CUfunction function, uint64_t foot
 
 /* One untimed pass fills TLBs, L2 and L1 first. If only a part is timed, the whole footprint is
  * read: what is larger than L2 leaves none of its beginning there. */
-static int prepare(struct cuda_gpu *gpu, const struct plan *plan, uint64_t place, struct err *err)
+static int prepare_stream(struct cuda_gpu *gpu, const struct plan *plan, uint64_t place,
+                          struct err *err)
 {
     int rc = 0;
     if (plan->fill)
@@ -204,16 +192,16 @@ static int prepare(struct cuda_gpu *gpu, const struct plan *plan, uint64_t place
 static int time_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t place,
                        uint32_t passes, uint64_t *out_ns, struct err *err)
 {
-    int rc = prepare(gpu, plan, place, err);
+    int rc = prepare_stream(gpu, plan, place, err);
     if (rc)
         return rc;
-    rc = record(gpu, 0, 0, err);
+    rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
     if (rc)
         return rc;
     rc = launch_passes(gpu, plan, place, passes, err);
     if (rc)
         return rc;
-    rc = record(gpu, 1, 0, err);
+    rc = cuda_record(gpu, gpu->events[1], gpu->streams[0], err);
     if (rc)
         return rc;
     return read_elapsed(gpu, out_ns, err);
@@ -303,7 +291,7 @@ static int time_copies(struct cuda_gpu *gpu, enum device_stream_kind kind, uint6
                        uint64_t passes, uint64_t *out_ns, struct err *err)
 {
     const struct driver *driver = gpu->driver;
-    int rc = record(gpu, 0, 0, err);
+    int rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
     if (rc)
         return rc;
     rc = cuda_check(gpu, driver->cuStreamWaitEvent(gpu->streams[1], gpu->events[0], 0),
@@ -313,14 +301,14 @@ static int time_copies(struct cuda_gpu *gpu, enum device_stream_kind kind, uint6
     rc = queue_copies(gpu, kind, bytes, passes, err);
     if (rc)
         return rc;
-    rc = record(gpu, 2, 1, err);
+    rc = cuda_record(gpu, gpu->events[2], gpu->streams[1], err);
     if (rc)
         return rc;
     rc = cuda_check(gpu, driver->cuStreamWaitEvent(gpu->streams[0], gpu->events[2], 0),
                     "cuStreamWaitEvent", err);
     if (rc)
         return rc;
-    rc = record(gpu, 1, 0, err);
+    rc = cuda_record(gpu, gpu->events[1], gpu->streams[0], err);
     if (rc)
         return rc;
     return read_elapsed(gpu, out_ns, err);
@@ -363,8 +351,8 @@ static int look_at_link(struct cuda_gpu *gpu, struct link_seen *seen)
         {NVML_SHAPE_NUMBER, "nvmlDeviceGetCurrPcieLinkGeneration"},
         {NVML_SHAPE_NUMBER, "nvmlDeviceGetCurrPcieLinkWidth"},
     };
-    const struct nvml_value generation = nvml_read(&gpu->told, &rows[0]);
-    const struct nvml_value width = nvml_read(&gpu->told, &rows[1]);
+    const struct nvml_value generation = nvml_read(&gpu->nvml_gpu, &rows[0]);
+    const struct nvml_value width = nvml_read(&gpu->nvml_gpu, &rows[1]);
     if (gpu->driver->cuEventQuery(gpu->events[0]) != CUDA_ERROR_NOT_READY)
         return 0;
     if (generation.result == NVML_OK && generation.number > seen->generation)
@@ -380,9 +368,9 @@ int cuda_watch_link(struct cuda_gpu *gpu, struct link_seen *out_seen, struct err
     struct link_seen seen = {0};
     uint64_t bytes = gpu->base.limits.host_bytes / 2;
     int looks = 0;
-    if (!gpu->told.handle)
+    if (!gpu->nvml_gpu.handle)
         return err_set(err, -ENODATA, "NVML does not know this GPU");
-    int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    int rc = cuda_set_current(gpu, err);
     if (rc)
         return rc;
     rc = memory_pool_reserve(gpu, &gpu->host, bytes, err);
@@ -396,7 +384,7 @@ int cuda_watch_link(struct cuda_gpu *gpu, struct link_seen *out_seen, struct err
         rc = queue_copies(gpu, DEVICE_STREAM_H2D, bytes, PASSES, err);
         if (rc)
             return rc;
-        rc = record(gpu, 0, 0, err);
+        rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
         if (rc)
             return rc;
         while (looks < LOOKS && look_at_link(gpu, &seen))
@@ -416,7 +404,7 @@ int cuda_run_stream(struct device *device, const void *request, void *answer, st
     const struct device_stream *stream = request;
     struct device_stream_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
-    int rc = cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
+    int rc = cuda_set_current(gpu, err);
     if (rc)
         return rc;
     if (device_stream_uses_host(stream->kind))

@@ -51,7 +51,7 @@ static void set_board(const struct gpu *gpu, struct facts *facts)
     facts_set_text(facts, "driver", gpu->model.board.driver);
 }
 
-static void set_config(const struct sim_model *model, struct facts *facts)
+static void set_settings(const struct sim_model *model, struct facts *facts)
 {
     const struct sim_config *c = &model->config;
     const struct {
@@ -90,7 +90,7 @@ int gpu_identify(struct device *device, const void *request, void *answer, struc
     (void)request, (void)err;
     set_hardware(&gpu->model, &identity->hardware);
     set_board(gpu, &identity->board);
-    set_config(&gpu->model, &identity->config);
+    set_settings(&gpu->model, &identity->config);
     facts_set_int(&identity->config, "memory_free_bytes", (int64_t)gpu->device.limits.global_bytes);
     return 0;
 }

@@ -13,9 +13,8 @@
 
 #include <cmocka.h>
 
+#include "device/cuda/code.h"
 #include "device/cuda/code_text.h"
-#include "device/cuda/machine_code.h"
-#include "device/cuda/straight_text.h"
 
 enum { BLOCKS = 132 };
 
@@ -88,7 +87,7 @@ static void straight_stays(void **state)
 {
     (void)state;
     struct strbuf text = {0};
-    straight_text_write(90, &text);
+    code_text_write_straight(90, &text);
     struct machine_code machine = assembled_text(&text, "straight", "-O1", 90);
     assert_int_equal(machine.most, DEVICE_STRAIGHT_MAX + DEVICE_STRAIGHT_SECOND_MAX);
     assert_true(machine.count < machine.most + 200);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "device/cuda/code_text.h"
-#include "device/cuda/straight_text.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -1,6 +1,6 @@
 /* What the driver's compiler made of a program. */
-#ifndef GPUMEMTOPO_DEVICE_CUDA_MACHINE_CODE_H
-#define GPUMEMTOPO_DEVICE_CUDA_MACHINE_CODE_H
+#ifndef GPUMEMTOPO_DEVICE_CUDA_CODE_H
+#define GPUMEMTOPO_DEVICE_CUDA_CODE_H
 
 #include <stddef.h>
 #include <stdint.h>
