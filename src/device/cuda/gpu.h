@@ -172,7 +172,7 @@ void memory_pool_fini(struct cuda_gpu *gpu, struct memory_pool *pool);
  * the host by half, for a second). Hence probes that need it come last. */
 int cuda_whole_take(struct cuda_gpu *gpu, struct err *err);
 
-/* Memory for jobs whose arrays end beyond limits.global_bytes: a part of that (wide_memory.c). It
+/* Memory for jobs whose arrays end beyond limits.global_bytes: a part of that (memory_pool.c). It
  * also serves jobs that end beyond the pool's present size when all memory is taken, since the pool
  * cannot grow then. The limit: of what is free, less the pool. It has no word of 0xffffffff. -EBUSY
  * if the GPU or its memory is in use; all memory that was taken is then given back. */
@@ -214,7 +214,7 @@ struct wave_job {
     struct layout layout;
     uint64_t offset_bytes[MEMORY_COUNT]; /* where its arrays of each memory begin */
     uint32_t sms[DEVICE_AGENTS_MAX];
-    bool wide; /* its arrays lie in the memory of wide_memory.c */
+    bool wide; /* its arrays lie in the memory of cuda_wide_reserve */
 };
 
 /* What one block runs of a job: all steps on its SM. A job on two SMs has two blocks, one after the
