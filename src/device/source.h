@@ -20,13 +20,13 @@ struct device_info {
     int32_t index;
     const char *name;
     const char *model_key;
-    uint32_t gpus_given; /* as in struct gpu_result; simulated GPUs only */
+    uint32_t gpus_allocated; /* as in struct gpu_run; simulated GPUs only */
 };
 
 /* A node whose driver does not answer, although the launcher gave its GPUs to this job. */
 struct device_dead_node {
     const char *node, *reason;
-    uint32_t gpus_given;
+    uint32_t gpus_allocated;
 };
 
 /* The simulated fleet of a YAML file, for one of `ranks` processes: GPUs i with i mod ranks ==

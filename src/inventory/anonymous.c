@@ -23,7 +23,7 @@ static void learn_facts(void *names, struct facts *facts)
     pseudonyms_add(names, PSEUDONYM_SERIAL, facts_text(facts, "serial"));
 }
 
-int anonymous_learn(struct pseudonyms *names, const struct inventory *inventory)
+void anonymous_learn(struct pseudonyms *names, const struct inventory *inventory)
 {
     const struct schema_visitor visitor = {learn_text, learn_facts, names};
     /* GPUs are numbered in this order; the rest names the same ones, or those of a baseline. */
@@ -33,7 +33,6 @@ int anonymous_learn(struct pseudonyms *names, const struct inventory *inventory)
                                                 .unmeasured_count = all.unmeasured_count};
     schema_visit(&inventory_schema, &first, &visitor);
     schema_visit(&inventory_schema, &all, &visitor);
-    return 0;
 }
 
 /* A fingerprint, the maps that it comes from, and the rates of the SMs identify the die. */
@@ -45,7 +44,7 @@ static void leave_out_fingerprint(struct facts *facts)
     facts_remove(facts, SM_RATES_FACT);
 }
 
-int anonymous_facts(struct pseudonyms *names, struct facts *facts)
+void anonymous_facts(struct pseudonyms *names, struct facts *facts)
 {
     leave_out_fingerprint(facts);
     for (size_t i = 0; i < facts->count; i++) {
@@ -61,7 +60,6 @@ int anonymous_facts(struct pseudonyms *names, struct facts *facts)
         for (size_t k = 0; fact->kind == FACT_TEXTS && k < fact->count; k++)
             pseudonyms_clean(names, &fact->texts[k]);
     }
-    return 0;
 }
 
 /* Whether the note "map" of the metric has a figure of each SM that depends on its place on the
@@ -85,7 +83,7 @@ static void clean_facts(void *names, struct facts *facts)
     anonymous_facts(names, facts);
 }
 
-int anonymous_apply(struct pseudonyms *names, struct inventory *inventory)
+void anonymous_apply(struct pseudonyms *names, struct inventory *inventory)
 {
     const struct schema_visitor visitor = {clean_text, clean_facts, names};
     for (size_t i = 0; i < inventory->model_count; i++) {
@@ -97,14 +95,12 @@ int anonymous_apply(struct pseudonyms *names, struct inventory *inventory)
     schema_visit(&inventory_schema, inventory, &visitor);
     anonymous_command(inventory->command, &inventory->command_count);
     inventory->anonymous = true;
-    return 0;
 }
 
-int anonymous_inventories(struct inventory *const *inventories, size_t count,
-                          const struct inventory *baseline)
+void anonymous_inventories(struct inventory *const *inventories, size_t count,
+                           const struct inventory *baseline)
 {
-    struct pseudonyms *names = NULL;
-    pseudonyms_create(&names);
+    struct pseudonyms *names = pseudonyms_create();
     for (size_t i = 0; i < count; i++)
         anonymous_learn(names, inventories[i]);
     if (baseline)
@@ -113,7 +109,6 @@ int anonymous_inventories(struct inventory *const *inventories, size_t count,
     for (size_t i = 0; i < count; i++)
         anonymous_apply(names, inventories[i]);
     pseudonyms_destroy(names);
-    return 0;
 }
 
 /* The value of this flag is a number or one of a few words. */

@@ -6,22 +6,20 @@
 #include "inventory/inventory.h"
 #include "inventory/pseudonyms.h"
 
-/* All return 0 or -ENOMEM. After a failure names may be left in the inventory. */
-
 /* Adds all names of an inventory. */
-int anonymous_learn(struct pseudonyms *names, const struct inventory *inventory);
+void anonymous_learn(struct pseudonyms *names, const struct inventory *inventory);
 
 /* Replaces all names; the names are sealed. */
-int anonymous_apply(struct pseudonyms *names, struct inventory *inventory);
+void anonymous_apply(struct pseudonyms *names, struct inventory *inventory);
 
 /* Both for several inventories: what they share has the same pseudonym in all of them. baseline: an
  * inventory of which they may have names in their texts, such as where a GPU was before; not
  * changed, may be NULL. */
-int anonymous_inventories(struct inventory *const *inventories, size_t count,
-                          const struct inventory *baseline);
+void anonymous_inventories(struct inventory *const *inventories, size_t count,
+                           const struct inventory *baseline);
 
 /* Facts of a GPU: its serial number and texts. */
-int anonymous_facts(struct pseudonyms *names, struct facts *facts);
+void anonymous_facts(struct pseudonyms *names, struct facts *facts);
 
 /* Keeps of a command line the program, its flags, and the values of flags that name no file. */
 void anonymous_command(char **command, size_t *count);

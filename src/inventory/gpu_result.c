@@ -20,6 +20,26 @@ const char *gpu_status_name(enum gpu_status status)
     return gpu_status_names[status];
 }
 
+static const struct schema_field first_try_fields[] = {
+    {"status", FIELD_ENUM(struct gpu_run, first_status, gpu_status_names), .min = GPU_TIMED_OUT,
+     .max = GPU_FAILED},
+    {"reason", FIELD_TEXT(struct gpu_run, first_reason), .flags = SCHEMA_NULL,
+     .privacy = SCHEMA_PRIVATE_TEXT},
+};
+const struct schema gpu_first_try_schema = {
+    .name = "first_try",
+    .size = sizeof(struct gpu_run),
+    SCHEMA_FIELDS(first_try_fields),
+    .style = WRITER_FLOW,
+    .words = "How the first worker of a GPU that was tried again ended."};
+
+struct gpu_run_alone {
+    struct gpu_run run;
+};
+static const struct schema_field gpu_run_fields[] = {GPU_RUN_ROWS(struct gpu_run_alone)};
+const struct schema gpu_run_schema = {
+    .name = "gpu_run", .size = sizeof(struct gpu_run), SCHEMA_FIELDS(gpu_run_fields)};
+
 #define GPU_IDENTITY_ROWS                                                                          \
     {"uuid", FIELD_TEXT(struct gpu_result, uuid), .flags = SCHEMA_NULL},                           \
         {"node", FIELD_TEXT(struct gpu_result, node), .flags = SCHEMA_NULL},                       \
@@ -29,12 +49,12 @@ const char *gpu_status_name(enum gpu_status status)
         {"name", FIELD_TEXT(struct gpu_result, name), .flags = SCHEMA_NULL},                       \
         {"model_key", FIELD_TEXT(struct gpu_result, model_key), .flags = SCHEMA_NULL},             \
         {"status", FIELD_ENUM(struct gpu_result, status, gpu_status_names)},                       \
-        {"reason", FIELD_TEXT(struct gpu_result, reason), .flags = SCHEMA_NULL},                   \
     {                                                                                              \
-        "gpus_given", FIELD_U32(struct gpu_result, gpus_given)                                     \
+        "reason", FIELD_TEXT(struct gpu_result, reason), .flags = SCHEMA_NULL                      \
     }
 
-static const struct schema_field gpu_plan_fields[] = {GPU_IDENTITY_ROWS};
+static const struct schema_field gpu_plan_fields[] = {
+    GPU_IDENTITY_ROWS, {"gpus_given", FIELD_U32(struct gpu_result, run.gpus_allocated)}};
 const struct schema gpu_plan_schema = {
     .name = "gpu_plan", .size = sizeof(struct gpu_result), SCHEMA_FIELDS(gpu_plan_fields)};
 
@@ -52,8 +72,7 @@ static const struct schema gpu_figures_schema = {
 
 static const struct schema_field gpu_result_fields[] = {
     GPU_IDENTITY_ROWS,
-    {"first_status", FIELD_ENUM(struct gpu_result, first_status, gpu_status_names)},
-    {"first_reason", FIELD_TEXT(struct gpu_result, first_reason), .flags = SCHEMA_NULL},
+    GPU_RUN_ROWS(struct gpu_result),
     {"elapsed_s", FIELD_F64(struct gpu_result, elapsed_s), .max = DBL_MAX},
     {"figures", FIELD_PART(&gpu_figures_schema)},
 };
@@ -79,7 +98,7 @@ void gpu_result_fini(struct gpu_result *result)
     memset(result, 0, sizeof *result);
 }
 
-int gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from)
+void gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from)
 {
     char **const places[] = {&to->uuid, &to->node, &to->pci, &to->name, &to->model_key};
     const char *const texts[] = {from->uuid, from->node, from->pci, from->name, from->model_key};
@@ -89,14 +108,12 @@ int gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from
         *places[i] = copy;
     }
     to->index = from->index;
-    return 0;
 }
 
-int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
+void gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
 {
     schema_copy(&gpu_result_schema, to, from);
     to->in_message = false;
-    return 0;
 }
 
 /* The binary form: version, CRC-32, then the members. */
@@ -150,13 +167,12 @@ int gpu_result_decode_framed(void *data, size_t length, struct gpu_result *out_r
     return decode_result(data, length, true, out_result, err);
 }
 
-int gpu_result_second_values(const struct gpu_result *again, struct facts *out_values)
+void gpu_result_second_values(const struct gpu_result *again, struct facts *out_values)
 {
     const char *throttle = facts_text(&again->health, "throttle");
     measures_numbers(&again->measures, out_values);
     if (throttle)
         facts_set_real(out_values, GPU_RESULT_THROTTLED, strcmp(throttle, "none") != 0);
-    return 0;
 }
 
 /* Moves a note of any measure to the facts of the board. */
@@ -172,9 +188,8 @@ static void take_note(struct gpu_result *result, const char *key)
     }
 }
 
-int gpu_result_take_fingerprint(struct gpu_result *result)
+void gpu_result_take_fingerprint(struct gpu_result *result)
 {
     take_note(result, FINGERPRINT_FACT);
     take_note(result, SM_RATES_FACT);
-    return 0;
 }

@@ -27,6 +27,28 @@ const char *gpu_status_name(enum gpu_status status);
  * the GPU. */
 #define GPU_RESULT_INTERRUPTED "the survey was interrupted"
 
+/* How the measurement of a GPU went, beside its status: from the result to the judge and into the
+ * inventory. A new member is a line here and a row below. */
+struct gpu_run {
+    /* If a first worker crashed, hung or failed, and this is the result of a second one: how the
+     * first one ended. GPU_OK and NULL: there was only one. */
+    enum gpu_status first_status;
+    char *first_reason;
+    uint32_t gpus_allocated; /* GPUs of the node that the launcher lets its tasks use; 0: not
+                                known */
+};
+extern const struct schema gpu_run_schema, gpu_first_try_schema;
+
+/* The rows of a struct with the member `struct gpu_run run`. */
+#define GPU_RUN_ROWS(s)                                                                            \
+    {"first_try", FIELD_STRUCT(s, run, &gpu_first_try_schema), .flags = SCHEMA_OPTIONAL,           \
+     .words = "if a first worker gave no result and the GPU was tried again"},                     \
+    {                                                                                              \
+        "gpus_given", FIELD_U32(s, run.gpus_allocated),                                            \
+            .flags = SCHEMA_OPTIONAL,                                                              \
+            .words = "GPUs of the node that the launcher lets its tasks use; absent: not known"    \
+    }
+
 /* Zero-initialised is empty. Strings are owned; NULL is unknown. */
 struct gpu_result {
     char *uuid;
@@ -38,12 +60,7 @@ struct gpu_result {
     char *model_key; /* identifies the model: PCI device and subsystem id, name, MIG profile */
     enum gpu_status status;
     char *reason; /* NULL while ok */
-    /* If a first worker crashed, hung or failed, and this is the result of a second one: how the
-     * first one ended. GPU_OK and NULL: there was only one. */
-    enum gpu_status first_status;
-    char *first_reason;
-    uint32_t gpus_given; /* the launcher lets the tasks of the node use so many of its GPUs; 0: not
-                            known */
+    struct gpu_run run;
     double elapsed_s;
     struct facts hardware; /* equal for all GPUs of a model: sms, memory_bytes, l2_bytes, ... */
     struct facts board;    /* of this unit: serial, part, vbios, driver */
@@ -64,26 +81,26 @@ void gpu_result_fini(struct gpu_result *result);
 /* Frees all facts and measures; identity, status and reason stay. */
 void gpu_result_drop_figures(struct gpu_result *result);
 
-/* Copies the identity (not the rank). 0, or -ENOMEM and nothing is changed. */
-int gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from);
+/* Copies the identity (not the rank). */
+void gpu_result_set_identity(struct gpu_result *to, const struct gpu_result *from);
 
 /* Whether the driver named a reason that held the clock down in the second measurement: 1 or 0. */
 #define GPU_RESULT_THROTTLED "clock.throttled"
 
-/* What a second measurement of a GPU says: its figures and GPU_RESULT_THROTTLED. 0 or -ENOMEM. */
-int gpu_result_second_values(const struct gpu_result *again, struct facts *out_values);
+/* What a second measurement of a GPU says: its figures and GPU_RESULT_THROTTLED. */
+void gpu_result_second_values(const struct gpu_result *again, struct facts *out_values);
 
 /* Moves the fingerprint of the die and the rates of its SMs from the notes of their measures to the
- * facts of the board. 0 or -ENOMEM. */
-int gpu_result_take_fingerprint(struct gpu_result *result);
+ * facts of the board. */
+void gpu_result_take_fingerprint(struct gpu_result *result);
 
-int gpu_result_copy(struct gpu_result *to, const struct gpu_result *from); /* to is empty */
+void gpu_result_copy(struct gpu_result *to, const struct gpu_result *from); /* to is empty */
 
 /* Appends the binary form. Errors only set buffer->failed. A measure with status ok whose value is
  * not a number is written as failed. */
 void gpu_result_encode(const struct gpu_result *result, struct strbuf *buffer);
 
-/* Reads the binary form. -ENOMEM, or -EBADMSG for anything that gpu_result_encode of the same
+/* Reads the binary form. -EBADMSG for anything that gpu_result_encode of the same
  * version did not write: lengths and counts are checked before use, numbers are finite and in
  * range. out_result untouched on failure. */
 int gpu_result_decode(const void *data, size_t length, struct gpu_result *out_result,

@@ -200,18 +200,6 @@ static const struct schema_field value_fields[] = {
 static const struct schema value_schema = {
     .name = "value", .size = sizeof(struct inventory_value), SCHEMA_FIELDS(value_fields)};
 
-static const struct schema_field first_try_fields[] = {
-    {"status", FIELD_ENUM(struct inventory_gpu, first_status, gpu_status_names),
-     .min = GPU_TIMED_OUT, .max = GPU_FAILED},
-    {"reason", FIELD_TEXT(struct inventory_gpu, first_reason), .flags = SCHEMA_NULL,
-     .privacy = SCHEMA_PRIVATE_TEXT},
-};
-static const struct schema first_try_schema = {
-    .name = "first_try",
-    SCHEMA_FIELDS(first_try_fields),
-    .style = WRITER_FLOW,
-    .words = "How the first worker of a GPU that was tried again ended."};
-
 /* Keys that facts may have, for the documentation and the JSON Schema. */
 static const struct schema_field links_keys[] = {
     {"gpus", SCHEMA_TEXT, .list = true, .flags = SCHEMA_OPTIONAL, .words = "their UUIDs"},
@@ -284,10 +272,7 @@ static const struct schema_field gpu_fields[] = {
     {"model", FIELD_TEXT(struct inventory_gpu, model), .flags = SCHEMA_NULL,
      .words = "the id of one of the models"},
     STATUS_ROW(struct inventory_gpu),
-    {"first_try", FIELD_PART(&first_try_schema), .flags = SCHEMA_OPTIONAL,
-     .words = "if a first worker gave no result and the GPU was tried again"},
-    {"gpus_given", FIELD_U32(struct inventory_gpu, gpus_given), .flags = SCHEMA_OPTIONAL,
-     .words = "so many GPUs of the node could be seen by the tasks there; absent: not known"},
+    GPU_RUN_ROWS(struct inventory_gpu),
     {"serial", FIELD_FACT(struct inventory_gpu, board), .flags = SCHEMA_OPTIONAL},
     {"part", FIELD_FACT(struct inventory_gpu, board), .flags = SCHEMA_OPTIONAL},
     {"vbios", FIELD_FACT(struct inventory_gpu, board), .flags = SCHEMA_OPTIONAL},
@@ -403,7 +388,7 @@ static const struct schema_field unmeasured_fields[] = {
     STATUS_ROW(struct inventory_unmeasured),
     {"reason", FIELD_TEXT(struct inventory_unmeasured, reason), .flags = SCHEMA_NULL,
      .privacy = SCHEMA_PRIVATE_TEXT},
-    {"gpus_given", FIELD_U32(struct inventory_unmeasured, gpus_given), .flags = SCHEMA_OPTIONAL,
+    {"gpus_given", FIELD_U32(struct inventory_unmeasured, gpus_allocated), .flags = SCHEMA_OPTIONAL,
      .words = "of a rank that lists no GPU: so many the launcher gave to its node"},
 };
 static const struct schema unmeasured_schema = {

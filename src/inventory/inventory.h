@@ -56,9 +56,7 @@ struct inventory_gpu {
     int32_t index, rank;
     char *model; /* id of a model; NULL if nothing is known about the GPU */
     enum gpu_status status;
-    enum gpu_status first_status; /* as in struct gpu_result */
-    char *first_reason;
-    uint32_t gpus_given;
+    struct gpu_run run;
     struct facts board;    /* serial, part, vbios, driver */
     struct facts hardware; /* where it differs from the model's identity */
     struct facts config;   /* where it differs from the majority of the model */
@@ -110,7 +108,7 @@ struct inventory_unmeasured {
     char *uuid;
     enum gpu_status status;
     char *reason;
-    uint32_t gpus_given; /* of a rank (uuid NULL): as in struct gpu_result */
+    uint32_t gpus_allocated; /* of a rank (uuid NULL): as in struct gpu_run */
 };
 
 /* Zero-initialised is empty. */

@@ -200,13 +200,12 @@ struct measure *measures_add_words(struct measures *measures, const char *metric
                                                 .method = (char *)method});
 }
 
-int measure_set_status(struct measure *measure, enum measure_status status, const char *reason)
+void measure_set_status(struct measure *measure, enum measure_status status, const char *reason)
 {
     char *copy = str_copy(reason);
     free(measure->reason);
     measure->reason = copy;
     measure->status = status;
-    return 0;
 }
 
 const struct measure *measures_get(const struct measures *measures, const char *metric)
@@ -229,17 +228,15 @@ bool measures_value(const struct measures *measures, const char *metric, double 
     return true;
 }
 
-int measure_copy(struct measure *to, const struct measure *from)
+void measure_copy(struct measure *to, const struct measure *from)
 {
     schema_copy(&measure_schema, to, from);
-    return 0;
 }
 
-int measures_copy(struct measures *to, const struct measures *from)
+void measures_copy(struct measures *to, const struct measures *from)
 {
     for (size_t i = 0; i < from->count; i++)
         add_copy(to, &from->items[i]);
-    return 0;
 }
 
 void measure_fini(struct measure *measure)
@@ -275,7 +272,7 @@ void measure_round(struct measure *measure)
             measure->notes.items[i].real = measure_digits(measure->notes.items[i].real, 6);
 }
 
-int measures_numbers(const struct measures *measures, struct facts *out_numbers)
+void measures_numbers(const struct measures *measures, struct facts *out_numbers)
 {
     for (size_t i = 0; i < measures->count; i++) {
         const struct measure *m = &measures->items[i];
@@ -290,5 +287,4 @@ int measures_numbers(const struct measures *measures, struct facts *out_numbers)
             free(name);
         }
     }
-    return 0;
 }

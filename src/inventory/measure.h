@@ -62,7 +62,7 @@ void measures_print(struct writer *writer, const char *key, const struct measure
 int measures_read(const struct yaml_node *node, struct measures *measures, struct err *err);
 
 /* Adds a number (or, with measures_add_missing, the lack of one) and returns the entry, so that the
- * caller can set further fields; NULL: out of memory. The pointer is valid until the next add. An
+ * caller can set further fields. The pointer is valid until the next add. An
  * existing entry of that metric is replaced. Strings are copied. */
 struct measure *measures_add(struct measures *measures, const char *metric, double value,
                              const char *unit, const char *method);
@@ -71,8 +71,8 @@ struct measure *measures_add_missing(struct measures *measures, const char *metr
 struct measure *measures_add_words(struct measures *measures, const char *metric,
                                    const char *const *words, size_t count, const char *method);
 
-/* Sets status and reason of an entry. 0 or -ENOMEM. */
-int measure_set_status(struct measure *measure, enum measure_status status, const char *reason);
+/* Sets status and reason of an entry. */
+void measure_set_status(struct measure *measure, enum measure_status status, const char *reason);
 
 /* Whether two metrics are of one memory: "main.latency" and "main.bandwidth.read". */
 bool measure_same_memory(const char *metric, const char *other);
@@ -82,8 +82,8 @@ const struct measure *measures_get(const struct measures *measures, const char *
 /* True and the value if the metric exists, is a number, and is ok or noisy. */
 bool measures_value(const struct measures *measures, const char *metric, double *out_value);
 
-int measures_copy(struct measures *to, const struct measures *from); /* to is empty */
-int measure_copy(struct measure *to, const struct measure *from);
+void measures_copy(struct measures *to, const struct measures *from); /* to is empty */
+void measure_copy(struct measure *to, const struct measure *from);
 void measure_fini(struct measure *measure);
 void measures_fini(struct measures *measures);
 
@@ -99,8 +99,8 @@ double measure_digits(double value, int digits);
 #define MEASURE_SPREAD ".spread"
 
 /* Sets a fact for every measure that is an exact number with status ok, and one for its spread,
- * also if it is noisy. 0 or -ENOMEM. */
-int measures_numbers(const struct measures *measures, struct facts *out_numbers);
+ * also if it is noisy. */
+void measures_numbers(const struct measures *measures, struct facts *out_numbers);
 
 /* True for the statuses that have a value: ok and noisy. */
 bool measure_status_valued(enum measure_status status);

@@ -15,28 +15,27 @@ enum pseudonym_kind {
 
 struct pseudonyms;
 
-/* All functions that return int return 0 or -ENOMEM. Freed with pseudonyms_destroy, which accepts
- * NULL. */
-int pseudonyms_create(struct pseudonyms **out_names);
+/* Freed with pseudonyms_destroy, which accepts NULL. */
+struct pseudonyms *pseudonyms_create(void);
 void pseudonyms_destroy(struct pseudonyms *names);
 
 /* Adds a name; NULL and names that are known already change nothing. */
-int pseudonyms_add(struct pseudonyms *names, enum pseudonym_kind kind, const char *name);
+void pseudonyms_add(struct pseudonyms *names, enum pseudonym_kind kind, const char *name);
 
 /* Gives every name its pseudonym. Four hexadecimal digits in them follow from the names, so that
  * two files have the same pseudonyms only if they have the same nodes and GPUs. To be called once;
  * a name that is added later gets the next free number. */
-int pseudonyms_seal(struct pseudonyms *names);
+void pseudonyms_seal(struct pseudonyms *names);
 
 /* The pseudonym of name[0 .. length - 1]; NULL if the name is not known. After pseudonyms_seal. */
 const char *pseudonyms_find(const struct pseudonyms *names, enum pseudonym_kind kind,
                             const char *name, size_t length);
 
 /* Replaces *name, which may be NULL, by its pseudonym. */
-int pseudonyms_replace(struct pseudonyms *names, enum pseudonym_kind kind, char **name);
+void pseudonyms_replace(struct pseudonyms *names, enum pseudonym_kind kind, char **name);
 
 /* Replaces in a text for people, which may be NULL: known names, UUIDs, PCI addresses, network
  * addresses, and paths. */
-int pseudonyms_clean(struct pseudonyms *names, char **text);
+void pseudonyms_clean(struct pseudonyms *names, char **text);
 
 #endif

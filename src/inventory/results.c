@@ -1,7 +1,6 @@
 /* GPU results read from an inventory. */
 #include "inventory/results.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,56 +24,46 @@ struct inventory_lookup {
     struct index models, gpus, unmeasured;
 };
 
-static int entry_order(const void *a, const void *b)
+static int index_order(const void *a, const void *b)
 {
     return strcmp(((const struct indexed_text *)a)->text, ((const struct indexed_text *)b)->text);
 }
 
-static const void *find(const struct index *index, const char *text)
+static const void *index_find(const struct index *index, const char *text)
 {
     const struct indexed_text *entry =
         text ? bsearch(&(struct indexed_text){.text = text}, index->entries, index->count,
-                       sizeof *index->entries, entry_order)
+                       sizeof *index->entries, index_order)
              : NULL;
     return entry ? entry->what : NULL;
 }
 
-static void add(struct index *index, const char *text, const void *what)
+/* text_offset: of the text in an item; items without one are left out. */
+static struct index index_make(const void *items, size_t count, size_t bytes, size_t text_offset)
 {
-    if (text)
-        index->entries[index->count++] = (struct indexed_text){text, what};
+    struct index index = {.entries = mem_array(count, sizeof *index.entries)};
+    for (size_t i = 0; i < count; i++) {
+        const char *item = (const char *)items + i * bytes;
+        const char *text = *(char *const *)(item + text_offset);
+        if (text)
+            index.entries[index.count++] = (struct indexed_text){text, item};
+    }
+    if (index.count)
+        qsort(index.entries, index.count, sizeof *index.entries, index_order);
+    return index;
 }
 
-static void sort(struct index *index)
-{
-    if (index->count)
-        qsort(index->entries, index->count, sizeof *index->entries, entry_order);
-}
-
-int inventory_lookup_create(const struct inventory *inventory, struct inventory_lookup **out_lookup)
+struct inventory_lookup *inventory_lookup_create(const struct inventory *inventory)
 {
     struct inventory_lookup *lookup = mem_array(1, sizeof *lookup);
-    if (!lookup)
-        return -ENOMEM;
-    lookup->models.entries = mem_array(inventory->model_count, sizeof *lookup->models.entries);
-    lookup->gpus.entries = mem_array(inventory->gpu_count, sizeof *lookup->gpus.entries);
-    lookup->unmeasured.entries =
-        mem_array(inventory->unmeasured_count, sizeof *lookup->unmeasured.entries);
-    if (!lookup->models.entries || !lookup->gpus.entries || !lookup->unmeasured.entries) {
-        inventory_lookup_destroy(lookup);
-        return -ENOMEM;
-    }
-    for (size_t i = 0; i < inventory->model_count; i++)
-        add(&lookup->models, inventory->models[i].id, &inventory->models[i]);
-    for (size_t i = 0; i < inventory->gpu_count; i++)
-        add(&lookup->gpus, inventory->gpus[i].uuid, &inventory->gpus[i]);
-    for (size_t i = 0; i < inventory->unmeasured_count; i++)
-        add(&lookup->unmeasured, inventory->unmeasured[i].uuid, &inventory->unmeasured[i]);
-    sort(&lookup->models);
-    sort(&lookup->gpus);
-    sort(&lookup->unmeasured);
-    *out_lookup = lookup;
-    return 0;
+    lookup->models = index_make(inventory->models, inventory->model_count,
+                                sizeof *inventory->models, offsetof(struct inventory_model, id));
+    lookup->gpus = index_make(inventory->gpus, inventory->gpu_count, sizeof *inventory->gpus,
+                              offsetof(struct inventory_gpu, uuid));
+    lookup->unmeasured =
+        index_make(inventory->unmeasured, inventory->unmeasured_count,
+                   sizeof *inventory->unmeasured, offsetof(struct inventory_unmeasured, uuid));
+    return lookup;
 }
 
 void inventory_lookup_destroy(struct inventory_lookup *lookup)
@@ -90,13 +79,13 @@ void inventory_lookup_destroy(struct inventory_lookup *lookup)
 const struct inventory_model *inventory_model_of(const struct inventory_lookup *lookup,
                                                  const struct inventory_gpu *gpu)
 {
-    return find(&lookup->models, gpu->model);
+    return index_find(&lookup->models, gpu->model);
 }
 
 const struct inventory_gpu *inventory_find_gpu(const struct inventory_lookup *lookup,
                                                const char *uuid)
 {
-    return find(&lookup->gpus, uuid);
+    return index_find(&lookup->gpus, uuid);
 }
 
 static const struct facts *own_facts(const struct inventory_gpu *gpu, enum inventory_facts set)
@@ -127,16 +116,14 @@ static const struct facts *usual_facts(const struct inventory_lookup *lookup,
     return usual[set];
 }
 
-int inventory_facts_of(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
-                       enum inventory_facts set, struct facts *out_facts)
+void inventory_facts_of(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
+                        enum inventory_facts set, struct facts *out_facts)
 {
     const struct facts *own = own_facts(gpu, set), *usual = usual_facts(lookup, gpu, set);
-    int rc = usual ? facts_copy(out_facts, usual) : 0;
-    for (size_t i = 0; i < own->count && !rc; i++)
-        rc = facts_set(out_facts, &own->items[i]);
-    if (rc)
-        facts_fini(out_facts);
-    return rc;
+    if (usual)
+        facts_copy(out_facts, usual);
+    for (size_t i = 0; i < own->count; i++)
+        facts_set(out_facts, &own->items[i]);
 }
 
 const struct fact *inventory_fact_of(const struct inventory_lookup *lookup,
@@ -150,77 +137,54 @@ const struct fact *inventory_fact_of(const struct inventory_lookup *lookup,
 
 /* The model has unit and method. It lacks them if the metric is an id on which GPUs do not agree,
  * such as the number of an SM. */
-static int add_value(const struct inventory_model *model, const struct inventory_value *value,
-                     struct measures *measures)
+static void add_value(const struct inventory_model *model, const struct inventory_value *value,
+                      struct measures *measures)
 {
-    const struct measure *told = model ? measures_get(&model->memory, value->metric) : NULL;
-    struct measure *m = measure_status_valued(value->status)
-                            ? measures_add(measures, value->metric, value->value,
-                                           told ? told->unit : "id", told ? told->method : NULL)
-                            : measures_add_missing(measures, value->metric, value->status,
-                                                   told ? told->reason : NULL);
-    if (!m)
-        return -ENOMEM;
+    const struct measure *of_model = model ? measures_get(&model->memory, value->metric) : NULL;
+    const char *reason = of_model ? of_model->reason : NULL;
+    struct measure *m =
+        measure_status_valued(value->status)
+            ? measures_add(measures, value->metric, value->value, of_model ? of_model->unit : "id",
+                           of_model ? of_model->method : NULL)
+            : measures_add_missing(measures, value->metric, value->status, reason);
     m->spread = value->spread;
     m->bound = value->bound;
-    m->confidence = told ? told->confidence : 0;
-    return measure_set_status(m, value->status, told ? told->reason : NULL);
-}
-
-/* model and unmeasured may be NULL. */
-static int copy_texts(const struct inventory_gpu *gpu, const struct inventory_model *model,
-                      const struct inventory_unmeasured *unmeasured, struct gpu_result *result)
-{
-    if (str_copy_to(&result->uuid, gpu->uuid) || str_copy_to(&result->node, gpu->node) ||
-        str_copy_to(&result->pci, gpu->pci) ||
-        str_copy_to(&result->first_reason, gpu->first_reason))
-        return -ENOMEM;
-    if (model &&
-        (str_copy_to(&result->name, model->name) || str_copy_to(&result->model_key, model->key)))
-        return -ENOMEM;
-    return unmeasured ? str_copy_to(&result->reason, unmeasured->reason) : 0;
+    m->confidence = of_model ? of_model->confidence : 0;
+    measure_set_status(m, value->status, reason);
 }
 
 /* Links and load were notes of a measure. */
-static int add_notes(const struct facts *notes, const char *metric, struct measures *measures)
+static void add_notes(const struct facts *notes, const char *metric, struct measures *measures)
 {
     for (size_t i = 0; i < measures->count; i++) {
         struct measure *m = &measures->items[i];
         for (size_t k = 0; k < notes->count && str_equal(m->metric, metric); k++)
-            if (facts_set(&m->notes, &notes->items[k]))
-                return -ENOMEM;
+            facts_set(&m->notes, &notes->items[k]);
     }
-    return 0;
 }
 
-int inventory_result(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
-                     struct gpu_result *out_result)
+void inventory_result(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
+                      struct gpu_result *out_result)
 {
     const struct inventory_model *model = inventory_model_of(lookup, gpu);
-    const struct inventory_unmeasured *unmeasured = find(&lookup->unmeasured, gpu->uuid);
-    struct gpu_result result = {.index = gpu->index,
+    const struct inventory_unmeasured *unmeasured = index_find(&lookup->unmeasured, gpu->uuid);
+    struct gpu_result result = {.uuid = str_copy(gpu->uuid),
+                                .node = str_copy(gpu->node),
+                                .pci = str_copy(gpu->pci),
+                                .index = gpu->index,
                                 .rank = gpu->rank,
-                                .status = gpu->status,
-                                .first_status = gpu->first_status,
-                                .gpus_given = gpu->gpus_given};
+                                .name = str_copy(model ? model->name : NULL),
+                                .model_key = str_copy(model ? model->key : NULL),
+                                .status = gpu->status == GPU_OUTLIER ? GPU_OK : gpu->status,
+                                .reason = str_copy(unmeasured ? unmeasured->reason : NULL)};
     struct facts *const sets[] = {&result.hardware, &result.board, &result.config, &result.health};
-    if (gpu->status == GPU_OUTLIER)
-        result.status = GPU_OK;
-    if (copy_texts(gpu, model, unmeasured, &result))
-        goto no_memory;
+    schema_copy(&gpu_run_schema, &result.run, &gpu->run);
     for (int set = 0; set < INVENTORY_FACTS_COUNT; set++)
-        if (inventory_facts_of(lookup, gpu, (enum inventory_facts)set, sets[set]))
-            goto no_memory;
+        inventory_facts_of(lookup, gpu, (enum inventory_facts)set, sets[set]);
     for (size_t i = 0; i < gpu->value_count; i++)
-        if (add_value(model, &gpu->values[i], &result.measures))
-            goto no_memory;
-    if (facts_copy(&result.measured_again, &gpu->measured_again) ||
-        add_notes(&gpu->links, LINK_ROW_METRIC, &result.measures) ||
-        add_notes(&gpu->load, LOAD_CURVE_METRIC, &result.measures))
-        goto no_memory;
+        add_value(model, &gpu->values[i], &result.measures);
+    facts_copy(&result.measured_again, &gpu->measured_again);
+    add_notes(&gpu->links, LINK_ROW_METRIC, &result.measures);
+    add_notes(&gpu->load, LOAD_CURVE_METRIC, &result.measures);
     *out_result = result;
-    return 0;
-no_memory:
-    gpu_result_fini(&result);
-    return -ENOMEM;
 }

@@ -9,8 +9,7 @@
  * judged value (with unit and method of the model). Look-ups by UUID and model id are built
  * once. */
 struct inventory_lookup;
-int inventory_lookup_create(const struct inventory *inventory,
-                            struct inventory_lookup **out_lookup);
+struct inventory_lookup *inventory_lookup_create(const struct inventory *inventory);
 void inventory_lookup_destroy(struct inventory_lookup *lookup); /* accepts NULL */
 
 /* The model of a GPU; NULL if nothing is known about the GPU. */
@@ -30,16 +29,16 @@ enum inventory_facts {
     INVENTORY_HEALTH,
     INVENTORY_FACTS_COUNT
 };
-int inventory_facts_of(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
-                       enum inventory_facts set, struct facts *out_facts); /* out: empty */
+void inventory_facts_of(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
+                        enum inventory_facts set, struct facts *out_facts); /* out: empty */
 
 /* One fact of such a set; NULL if it is absent. */
 const struct fact *inventory_fact_of(const struct inventory_lookup *lookup,
                                      const struct inventory_gpu *gpu, enum inventory_facts set,
                                      const char *key);
 
-/* 0 or -ENOMEM. out_result must be empty. */
-int inventory_result(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
-                     struct gpu_result *out_result);
+/* out_result must be empty. */
+void inventory_result(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu,
+                      struct gpu_result *out_result);
 
 #endif

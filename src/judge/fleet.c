@@ -42,6 +42,8 @@ void fleet_fini(struct fleet *fleet)
     groups_fini(fleet->populations, fleet->population_count);
     free(fleet->metrics);
     free(fleet->order);
+    for (size_t i = 0; i < fleet->count; i++)
+        schema_fini(&gpu_run_schema, &fleet->gpus[i].run);
     free(fleet->gpus);
     symbols_fini(&fleet->symbols);
     memset(fleet, 0, sizeof *fleet);
@@ -418,17 +420,15 @@ void fleet_add(struct fleet *fleet, const struct gpu_result *gpu)
         (struct fleet_gpu){.index = gpu->index,
                            .rank = gpu->rank,
                            .status = gpu->status,
-                           .first_status = gpu->first_status,
-                           .gpus_given = gpu->gpus_given,
                            .uuid = symbols_of(symbols, gpu->uuid),
                            .node = symbols_of(symbols, gpu->node),
                            .pci = symbols_of(symbols, gpu->pci),
                            .name = symbols_of(symbols, gpu->name),
                            .model_key = symbols_of(symbols, gpu->model_key),
                            .reason = symbols_of(symbols, gpu->reason),
-                           .first_reason = symbols_of(symbols, gpu->first_reason),
                            .measured = gpu->status == GPU_OK || gpu->status == GPU_OUTLIER ||
                                        (gpu->status == GPU_BUSY && gpu->measures.count)};
+    schema_copy(&gpu_run_schema, &fleet->gpus[fleet->count].run, &gpu->run);
     for (int set = 0; set < SET_COUNT; set++)
         for (size_t i = 0; i < sets[set]->count; i++) {
             const struct fact *fact = &sets[set]->items[i];

@@ -58,10 +58,10 @@ struct fact_columns {
 };
 
 struct fleet_gpu {
-    uint32_t uuid, node, pci, name, model_key, reason, first_reason;
+    uint32_t uuid, node, pci, name, model_key, reason;
     int32_t index, rank;
-    enum gpu_status status, first_status; /* first_*, gpus_given: as in struct gpu_result */
-    uint32_t gpus_given;
+    enum gpu_status status;
+    struct gpu_run run;
     bool measured; /* completely; the GPU may have been busy */
     bool busy;     /* another process computed: not compared with, not accused */
     bool outlier;  /* accused, alone or with others */

@@ -92,7 +92,7 @@ int judge_add_inventory(struct judge *judge, const struct inventory *inventory, 
                                   judge->inventory_count + 1, sizeof *judge->inventories);
     judge->inventories[judge->inventory_count++] =
         (struct judged_inventory){inventory, judge->fleet.count, inventory->gpu_count};
-    inventory_lookup_create(inventory, &lookup);
+    lookup = inventory_lookup_create(inventory);
     int rc = 0;
     for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {
         struct gpu_result result = {0};
@@ -199,9 +199,7 @@ static void fill_inventory_gpu(const struct judge *judge, uint32_t number,
     out->pci = str_copy(fleet_text(fleet, gpu->pci));
     out->index = gpu->index;
     out->rank = gpu->rank;
-    out->first_status = gpu->first_status;
-    out->first_reason = str_copy(fleet_text(fleet, gpu->first_reason));
-    out->gpus_given = gpu->gpus_given;
+    schema_copy(&gpu_run_schema, &out->run, &gpu->run);
     out->status = !gpu->measured ? gpu->status
                   : gpu->busy    ? GPU_BUSY
                   : gpu->outlier ? GPU_OUTLIER

@@ -71,7 +71,7 @@ enum verdict verdict_of(const struct judge *judge, const struct issue *issue)
         context |= CONTEXT_OTHER_BASIS;
     if (!gpu->measured)
         context |= CONTEXT_UNMEASURED;
-    if (!gpu->measured && failed && gpu->first_status != GPU_OK && issue->basis == BASIS_RULE &&
+    if (!gpu->measured && failed && gpu->run.first_status != GPU_OK && issue->basis == BASIS_RULE &&
         issue_finding(judge, issue)->kind == KIND_FAILING)
         context |= CONTEXT_TRIED_TWICE;
     if (gpu->busy)

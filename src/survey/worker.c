@@ -178,7 +178,7 @@ static struct gpu_result worker_identity(const struct device_info *info)
         .index = info->index,
         .name = (char *)info->name,
         .model_key = (char *)info->model_key,
-        .gpus_given = info->gpus_given,
+        .run.gpus_allocated = info->gpus_allocated,
     };
 }
 
@@ -197,7 +197,7 @@ static int worker_list(struct device_source *source, const struct worker_request
     for (size_t i = 0; i < source->dead_count && !rc; i++) {
         const struct gpu_result node = {.node = (char *)source->dead_nodes[i].node,
                                         .reason = (char *)source->dead_nodes[i].reason,
-                                        .gpus_given = source->dead_nodes[i].gpus_given};
+                                        .run.gpus_allocated = source->dead_nodes[i].gpus_allocated};
         schema_encode(&message_dead_node, &node, &payload);
         rc = worker_answer(WORKER_DEAD, &payload, err);
     }
@@ -210,11 +210,8 @@ static struct gpu_result worker_recorded_result(const struct device_source *sour
 {
     struct gpu_result result = worker_identity(device_source_info(source, at));
     const struct gpu_result *was = replay_recorded(source, at);
-    if (was) {
-        result.first_status = was->first_status;
-        result.first_reason = was->first_reason;
-        result.gpus_given = was->gpus_given;
-    }
+    if (was)
+        result.run = was->run;
     return result;
 }
 
@@ -415,8 +412,8 @@ static int worker_answer_ended(const struct gpu_result *ending, struct err *err)
     struct strbuf payload = {0};
     wire_put_u32(&payload, (uint32_t)ending->status);
     wire_put_text(&payload, ending->reason);
-    wire_put_u32(&payload, (uint32_t)ending->first_status);
-    wire_put_text(&payload, ending->first_reason);
+    wire_put_u32(&payload, (uint32_t)ending->run.first_status);
+    wire_put_text(&payload, ending->run.first_reason);
     return worker_answer(WORKER_ENDED, &payload, err);
 }
 

@@ -30,7 +30,7 @@ enum worker_message {
     WORKER_DONE,    /* list: empty; measure: gpu_result */
     WORKER_FAIL,    /* err */
     WORKER_REMARK,  /* text: for people */
-    WORKER_DEAD,    /* list: node, reason, gpus_given: a node whose driver does not answer */
+    WORKER_DEAD,    /* list: node, reason, gpus_allocated: a node whose driver does not answer */
     WORKER_ENDED,   /* status, reason, and those of the first try: how the recorded GPU ended */
 };
 

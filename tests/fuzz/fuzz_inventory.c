@@ -124,8 +124,7 @@ static void share_without_names(struct inventory *inventory)
     const struct judge_config config = {.metrics = metrics, .metric_count = 2};
     struct world world = {0};
     report_share(inventory, 1, &config, &world);
-    if (anonymous_inventories((struct inventory *const[]){inventory}, 1, NULL))
-        abort();
+    anonymous_inventories((struct inventory *const[]){inventory}, 1, NULL);
     world_fini(&world);
     print_again(inventory);
 }

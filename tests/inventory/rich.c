@@ -128,7 +128,7 @@ static void fill_sizes(struct measures *measures)
     m->spread = 1.0 / 3;
     m->confidence = NAN;
     m->n = UINT32_MAX;
-    must_do(measure_set_status(m, MEASURE_NOISY, "two of \"five\" runs\nwere odd"));
+    measure_set_status(m, MEASURE_NOISY, "two of \"five\" runs\nwere odd");
     must_do(facts_set_real(&m->notes, "ns", 410.27450000000005));
     m = must(measures_add(measures, "l1_data.reach", 1e17, "B", "chase"));
     m->bound = MEASURE_AT_LEAST;
@@ -145,9 +145,9 @@ static void fill_measures(struct measures *measures)
     must(measures_add_words(measures, "l2.shared_with", NULL, 0, "interference"));
     struct measure *m =
         must(measures_add_words(measures, "texture.shared_with", shared, 1, "interference"));
-    must_do(measure_set_status(m, MEASURE_NOISY, "one run disagreed"));
+    measure_set_status(m, MEASURE_NOISY, "one run disagreed");
     m = must(measures_add_words(measures, "constant_l1.shared_with", shared, 1, "interference"));
-    must_do(measure_set_status(m, MEASURE_FAILED, "no answer"));
+    measure_set_status(m, MEASURE_FAILED, "no answer");
     must(measures_add(measures, "main.bandwidth.read", 4534.5, "GB/s", "stream"));
     must(measures_add(measures, "main.bandwidth.write", 0.1, "GB/s", "stream"));
     must(measures_add_missing(measures, "constant_l15.size", MEASURE_UNSUPPORTED, "none: here"));
@@ -175,9 +175,9 @@ void rich_result(struct gpu_result *out_result)
     r->status = GPU_CRASHED;
     r->reason = copy("");
     r->elapsed_s = 6.25;
-    r->first_status = GPU_CRASHED;
-    r->first_reason = copy("worker killed by signal 11");
-    r->gpus_given = 8;
+    r->run.first_status = GPU_CRASHED;
+    r->run.first_reason = copy("worker killed by signal 11");
+    r->run.gpus_allocated = 8;
     fill_facts(&r->hardware);
     must_do(facts_set_text(&r->board, "serial", "1650000000001"));
     must_do(facts_set_int(&r->health, "ecc_uncorrected_dram", 3));

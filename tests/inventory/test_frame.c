@@ -234,9 +234,9 @@ static void results_come_back(void **state)
     assert_int_equal(result.index, -1);
     assert_int_equal(result.status, GPU_CRASHED);
     assert_true(result.elapsed_s == 6.25);
-    assert_int_equal(result.first_status, GPU_CRASHED);
-    assert_string_equal(result.first_reason, "worker killed by signal 11");
-    assert_int_equal(result.gpus_given, 8);
+    assert_int_equal(result.run.first_status, GPU_CRASHED);
+    assert_string_equal(result.run.first_reason, "worker killed by signal 11");
+    assert_int_equal(result.run.gpus_allocated, 8);
     assert_int_equal(facts_int(&result.hardware, "smallest", 0), INT64_MIN);
     assert_string_equal(facts_get(&result.hardware, "l2_bytes")->text, "not supported");
     const struct measure *m = measures_get(&result.measures, "l1_data.shared_with");

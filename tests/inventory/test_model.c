@@ -74,9 +74,9 @@ static void measures_replace_and_answer(void **state)
     assert_null(m->reason);
     assert_true(measures_value(&measures, "l1.size", &value));
     assert_float_equal(value, 42, 0);
-    assert_int_equal(measure_set_status(m, MEASURE_NOISY, "shaky"), 0);
+    measure_set_status(m, MEASURE_NOISY, "shaky");
     assert_true(measures_value(&measures, "l1.size", &value));
-    assert_int_equal(measure_set_status(m, MEASURE_UNSUPPORTED, NULL), 0);
+    measure_set_status(m, MEASURE_UNSUPPORTED, NULL);
     assert_null(m->reason);
     assert_false(measures_value(&measures, "l1.size", &value));
     assert_false(measures_value(&measures, "l1.shared_with", &value));
@@ -107,7 +107,7 @@ static void results_copy_whole(void **state)
     struct gpu_result result, copy = {0};
     struct strbuf left = {0}, right = {0};
     rich_result(&result);
-    assert_int_equal(gpu_result_copy(&copy, &result), 0);
+    gpu_result_copy(&copy, &result);
     gpu_result_encode(&result, &left);
     gpu_result_fini(&result);
     gpu_result_encode(&copy, &right);

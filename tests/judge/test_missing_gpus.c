@@ -27,7 +27,7 @@ static void add_gpu(struct inventory *inventory, const struct nodes *kind, size_
     gpu->uuid = str_format("%s-%zu-%u", kind->mig ? "MIG" : "GPU", node, i);
     gpu->node = str_format("n%02zu", node);
     gpu->model = str_copy(i < kind->gpus - kind->second ? model : "l40");
-    gpu->gpus_given = kind->given;
+    gpu->run.gpus_allocated = kind->given;
     assert_true(gpu->uuid && gpu->node && gpu->model);
 }
 
@@ -49,8 +49,8 @@ static void add_rank(struct inventory *inventory, const char *node, enum gpu_sta
                                               .rank = 3,
                                               .status = status,
                                               .reason = (char *)"cuInit: unknown error",
-                                              .gpus_given = given};
-    assert_int_equal(inventory_add_unknown(inventory, &rank), 0);
+                                              .gpus_allocated = given};
+    inventory_add_unknown(inventory, &rank);
 }
 
 static void look(struct inventory *inventory, const struct judge_config *config,

@@ -14,8 +14,8 @@ enum { COUNT = 16 };
 /* Gives the GPU a first try and a last status. A GPU that was not measured has no figures. */
 static void try_twice(struct gpu_result *gpu, enum gpu_status first, enum gpu_status last)
 {
-    gpu->first_status = first;
-    gpu->first_reason = first == GPU_OK ? NULL : str_copy("signal 11 during l2.size");
+    gpu->run.first_status = first;
+    gpu->run.first_reason = first == GPU_OK ? NULL : str_copy("signal 11 during l2.size");
     gpu->status = last;
     if (last == GPU_OK)
         return;
@@ -72,7 +72,7 @@ static void one_gpu(void **state)
                 fail_msg("row %zu: %s", i, finding->cause);
         }
         assert_int_equal(inventory.gpus[5].status, rows[i].last);
-        assert_int_equal(inventory.gpus[5].first_status, rows[i].first);
+        assert_int_equal(inventory.gpus[5].run.first_status, rows[i].first);
         inventory_fini(&inventory);
         made_free(gpus, COUNT);
     }

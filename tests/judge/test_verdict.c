@@ -190,7 +190,7 @@ static void in_context(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fleet_gpu gpu = {.status = cases[i].status,
-                                .first_status = cases[i].first_status,
+                                .run.first_status = cases[i].first_status,
                                 .measured = cases[i].status == GPU_OK,
                                 .busy = cases[i].busy};
         const struct finding finding = {.kind = cases[i].kind};

@@ -71,7 +71,7 @@ static enum measure_status line_beside(const char *memory, enum measure_status s
     snprintf(line, sizeof line, "%s.line", memory);
     put(&all, line, 128);
     put(&all, size, 16384);
-    assert_int_equal(measure_set_status(&all.items[1], size_status, "made up"), 0);
+    measure_set_status(&all.items[1], size_status, "made up");
     sums_check(&all);
     const struct measure *m = measures_get(&all, line);
     enum measure_status status = m->status;

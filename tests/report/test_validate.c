@@ -120,12 +120,12 @@ static void impossible_time(struct inventory *v)
 
 static void first_try_was_busy(struct inventory *v)
 {
-    v->gpus[0].first_status = GPU_BUSY;
+    v->gpus[0].run.first_status = GPU_BUSY;
 }
 
 static void first_try_was_ok(struct inventory *v)
 {
-    replace(&v->gpus[0].first_reason, "no reason");
+    replace(&v->gpus[0].run.first_reason, "no reason");
 }
 
 static void impossible_second_value(struct inventory *v)
@@ -248,7 +248,7 @@ static void confirmations_are_valid(void **state)
     struct inventory inventory;
     struct err err = {0};
     rich_inventory(&inventory);
-    inventory.gpus[1].first_status = GPU_CRASHED;
+    inventory.gpus[1].run.first_status = GPU_CRASHED;
     facts_set_int(&inventory.gpus[1].measured_again, "main.bandwidth.read", 3050);
     for (size_t i = 0; i < COUNT_OF(valid); i++) {
         replace(&inventory.outliers[0].findings[0].confirmed, valid[i]);

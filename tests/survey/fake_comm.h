@@ -42,9 +42,9 @@ static void fake_take_result(struct fake *fake, const struct frame *frame)
     assert_int_equal(message_result_decode(frame, &message, &err), 0);
     fake->elapsed_s = message.result.elapsed_s;
     fake->status = message.result.status;
-    fake->first_status = message.result.first_status;
+    fake->first_status = message.result.run.first_status;
     snprintf(fake->first_reason, sizeof fake->first_reason, "%s",
-             message.result.first_reason ? message.result.first_reason : "");
+             message.result.run.first_reason ? message.result.run.first_reason : "");
     message_result_fini(&message);
 }
 

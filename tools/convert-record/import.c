@@ -217,9 +217,9 @@ static void take_gpu(struct record_file *file)
     gpu.rank = small();
     gpu.status = (enum gpu_status)number();
     gpu.reason = text();
-    gpu.first_status = (enum gpu_status)number();
-    gpu.first_reason = text();
-    gpu.gpus_given = (uint32_t)number();
+    gpu.run.first_status = (enum gpu_status)number();
+    gpu.run.first_reason = text();
+    gpu.run.gpus_allocated = (uint32_t)number();
     for (const char *what; (what = word()) && *what != 'E';) {
         struct strbuf payload = {0};
         if (*what == 'M') {
@@ -259,7 +259,7 @@ static void take_survey(struct record_file *file)
         survey.unknown[i].rank = small();
         survey.unknown[i].status = (enum gpu_status)number();
         survey.unknown[i].reason = text();
-        survey.unknown[i].gpus_given = (uint32_t)number();
+        survey.unknown[i].run.gpus_allocated = (uint32_t)number();
     }
     if (record_file_finish(file, &survey, &err))
         give_up(err.text);

@@ -379,7 +379,7 @@ static void add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const 
                                         .index = (int32_t)index,
                                         .name = sim_model_name(model),
                                         .model_key = sim_model_key(model),
-                                        .gpus_given = entry->given};
+                                        .gpus_allocated = entry->given};
     source->info_count++;
 }
 
@@ -405,7 +405,7 @@ static void add_dead(struct fleet *fleet, const struct fleet_entry *entry, const
     source->dead_nodes[source->dead_count++] =
         (struct device_dead_node){.node = node,
                                   .reason = "the driver does not answer",
-                                  .gpus_given = entry->given ? entry->given : entry->gpus};
+                                  .gpus_allocated = entry->given ? entry->given : entry->gpus};
 }
 
 struct named {

@@ -238,7 +238,7 @@ void stage_moved_gpus(struct judge *judge, struct inventory *inventory)
     if (!judge->basis.baseline)
         return;
     bool *seen = mem_array(fleet->symbols.count + 1, sizeof *seen);
-    inventory_lookup_create(judge->basis.baseline, &lookup);
+    lookup = inventory_lookup_create(judge->basis.baseline);
     for (size_t i = 0; i < fleet->count; i++)
         seen[fleet->gpus[i].uuid] = seen[fleet->gpus[i].node] = true;
     report_present(judge, lookup, seen, inventory);

@@ -24,7 +24,7 @@ const struct inventory_gpu **judge_find_in_baseline(const struct judge *judge,
 {
     const struct fleet *fleet = &judge->fleet;
     const struct inventory_gpu **then = mem_array(fleet->count, sizeof *then);
-    inventory_lookup_create(judge->basis.baseline, out_lookup);
+    *out_lookup = inventory_lookup_create(judge->basis.baseline);
     for (size_t i = 0; i < fleet->count; i++)
         then[i] = inventory_find_gpu(*out_lookup, fleet_text(fleet, fleet->gpus[i].uuid));
     return then;

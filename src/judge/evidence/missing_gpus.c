@@ -57,7 +57,7 @@ static void census_fill_node(const struct inventory_gpu *const *gpus, size_t cou
     out->name = gpus[0]->node;
     out->seen = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
-        uint32_t given = gpus[i]->gpus_given;
+        uint32_t given = gpus[i]->run.gpus_allocated;
         out->mig |= gpu_is_mig(gpus[i]);
         if (given && (!out->given || given < out->given))
             out->given = given;
@@ -102,9 +102,9 @@ static void census_add_ranks(struct node_census *census, const struct inventory 
             *node = (struct census_node){.name = rank->node};
         }
         node->failed = true;
-        if (rank->gpus_given) {
+        if (rank->gpus_allocated) {
             node->reason = rank->reason;
-            node->given = rank->gpus_given;
+            node->given = rank->gpus_allocated;
         }
     }
 }
@@ -113,7 +113,7 @@ static void census_add_baseline(struct node_census *census, const struct invento
                                 const struct inventory *inventory)
 {
     struct inventory_lookup *now = NULL;
-    inventory_lookup_create(inventory, &now);
+    now = inventory_lookup_create(inventory);
     for (size_t i = 0; i < baseline->gpu_count; i++) {
         const struct inventory_gpu *was = &baseline->gpus[i];
         struct census_node *node = was->node ? census_find(census, was->node) : NULL;

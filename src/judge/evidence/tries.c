@@ -18,12 +18,12 @@ static bool gives_no_answer(enum gpu_status status)
 /* Crashed or hung twice. */
 static bool is_dead(const struct fleet_gpu *gpu)
 {
-    return gives_no_answer(gpu->status) && gives_no_answer(gpu->first_status);
+    return gives_no_answer(gpu->status) && gives_no_answer(gpu->run.first_status);
 }
 
 static bool has_hung(const struct fleet_gpu *gpu)
 {
-    return is_dead(gpu) && (gpu->status == GPU_TIMED_OUT || gpu->first_status == GPU_TIMED_OUT);
+    return is_dead(gpu) && (gpu->status == GPU_TIMED_OUT || gpu->run.first_status == GPU_TIMED_OUT);
 }
 
 static void tally_count(struct tally *tally, const struct fleet_gpu *gpu)
@@ -58,9 +58,9 @@ static void tries_report(struct judge *judge, uint32_t number, enum evidence evi
 {
     const struct fleet *fleet = &judge->fleet;
     const struct fleet_gpu *gpu = &fleet->gpus[number];
-    const char *metric = worker_end_of(gpu->measured ? gpu->first_status : gpu->status)->metric;
-    const char *then = worker_end_of(gpu->first_status)->verb;
-    const char *first = fleet_text(fleet, gpu->first_reason);
+    const char *metric = worker_end_of(gpu->measured ? gpu->run.first_status : gpu->status)->metric;
+    const char *then = worker_end_of(gpu->run.first_status)->verb;
+    const char *first = gpu->run.first_reason;
     const char *last = fleet_text(fleet, gpu->reason);
     first = first ? first : "no reason known";
     last = last ? last : "no reason known";
@@ -103,7 +103,7 @@ void stage_tries(struct judge *judge)
         const struct tally *model = gpu->group == GROUP_NONE ? &none : &models[gpu->group];
         bool no_answer = is_dead(gpu) && !everywhere &&
                          (!has_hung(gpu) || hang_counts(&nodes[gpu->node], model));
-        if (gpu->first_status != GPU_OK)
+        if (gpu->run.first_status != GPU_OK)
             tries_report(judge, fleet->order[i], no_answer ? EVIDENCE_NO_ANSWER : EVIDENCE_WORKER);
     }
     free(nodes);

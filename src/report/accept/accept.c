@@ -251,8 +251,7 @@ int accept_compare(const struct order *order, const struct inventory *inventory,
         return err_set(err, -EINVAL,
                        "the order names nodes, but the inventory has pseudonyms: give the one that "
                        "has the names");
-    if (inventory_lookup_create(inventory, &lookup))
-        return err_no_memory(err);
+    lookup = inventory_lookup_create(inventory);
     struct accept_work work = {.accept = &accept,
                                .lookup = lookup,
                                .gpus = mem_array(inventory->gpu_count, sizeof *work.gpus)};

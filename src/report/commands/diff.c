@@ -40,7 +40,7 @@ static void side_init(struct side *side, const struct inventory *inventory)
     const size_t count = inventory->outlier_count;
     *side = (struct side){.inventory = inventory};
     side->outliers = mem_array(count, sizeof *side->outliers);
-    inventory_lookup_create(inventory, &side->lookup);
+    side->lookup = inventory_lookup_create(inventory);
     for (size_t i = 0; i < count; i++)
         side->outliers[i] = &inventory->outliers[i];
     if (count)

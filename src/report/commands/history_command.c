@@ -22,7 +22,7 @@ struct paths {
 static struct pseudonyms *history_learn(const struct paths *paths)
 {
     struct pseudonyms *names = NULL;
-    pseudonyms_create(&names);
+    names = pseudonyms_create();
     for (size_t i = 0; i < paths->count; i++) {
         struct inventory inventory = {0};
         struct err ignored = {0}; /* history_add_files reports it */

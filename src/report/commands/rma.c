@@ -186,7 +186,7 @@ void rma_init(struct rma *rma, const struct inventory *inventory, const struct i
 {
     struct inventory_lookup *lookup = NULL;
     *rma = (struct rma){.inventory = inventory, .gpu = gpu};
-    inventory_lookup_create(inventory, &lookup);
+    lookup = inventory_lookup_create(inventory);
     rma->model = inventory_model_of(lookup, gpu);
     rma->outlier = rma_find_entry(inventory->outliers, inventory->outlier_count, gpu->uuid);
     rma->watched = rma_find_entry(inventory->watch, inventory->watch_count, gpu->uuid);

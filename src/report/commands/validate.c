@@ -109,14 +109,14 @@ static bool is_second_value(const struct fact *fact)
 
 static int validate_repeats(const struct inventory_gpu *gpu, struct err *err)
 {
-    if (gpu->first_reason && gpu->first_status == GPU_OK)
+    if (gpu->run.first_reason && gpu->run.first_status == GPU_OK)
         return err_set(err, -EINVAL, "%.80s: first_try has status ok, so nothing was tried again",
                        validate_name_of(gpu));
-    if (gpu->first_status != GPU_OK && gpu->first_status != GPU_CRASHED &&
-        gpu->first_status != GPU_TIMED_OUT && gpu->first_status != GPU_FAILED)
+    if (gpu->run.first_status != GPU_OK && gpu->run.first_status != GPU_CRASHED &&
+        gpu->run.first_status != GPU_TIMED_OUT && gpu->run.first_status != GPU_FAILED)
         return err_set(err, -EINVAL,
                        "%.80s: first_try has status %s, expected crashed, timed_out or failed",
-                       validate_name_of(gpu), gpu_status_name(gpu->first_status));
+                       validate_name_of(gpu), gpu_status_name(gpu->run.first_status));
     for (size_t i = 0; i < gpu->measured_again.count; i++)
         if (!is_second_value(&gpu->measured_again.items[i]))
             return err_set(err, -EINVAL,
@@ -362,7 +362,7 @@ static int check_counts(const struct checker *c, struct err *err)
 static bool may_be_accused(const struct inventory_gpu *gpu)
 {
     return gpu->status == GPU_OUTLIER ||
-           (gpu->first_status != GPU_OK &&
+           (gpu->run.first_status != GPU_OK &&
             (gpu->status == GPU_CRASHED || gpu->status == GPU_TIMED_OUT ||
              gpu->status == GPU_FAILED));
 }

@@ -491,7 +491,7 @@ static void merge_add_unknown(struct inventory *inventory, const struct merge_so
             .rank = rank->rank,
             .status = rank->status,
             .reason = rank->reason,
-            .gpus_given = rank->gpus_given,
+            .gpus_allocated = rank->run.gpus_allocated,
         };
         bool counts = survey->apart || rank->rank < 0 || (uint32_t)rank->rank >= survey->ranks ||
                       !own[rank->rank];

@@ -95,7 +95,7 @@ static int check_models(const struct inventory *inventory, const char *path, str
 {
     struct inventory_lookup *lookup = NULL;
     int rc = 0;
-    inventory_lookup_create(inventory, &lookup);
+    lookup = inventory_lookup_create(inventory);
     for (size_t i = 0; i < inventory->gpu_count && !rc; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
         if (gpu->model && !inventory_model_of(lookup, gpu))

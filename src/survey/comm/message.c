@@ -26,7 +26,7 @@ const struct schema message_identity = {"identity", sizeof(struct gpu_result),
 static const struct schema_field dead_node_fields[] = {
     {"node", FIELD_TEXT(struct gpu_result, node)},
     {"reason", FIELD_TEXT(struct gpu_result, reason), .flags = SCHEMA_NULL},
-    {"gpus_given", FIELD_U32(struct gpu_result, gpus_given)},
+    {"gpus_allocated", FIELD_U32(struct gpu_result, run.gpus_allocated)},
 };
 const struct schema message_dead_node = {"node", sizeof(struct gpu_result),
                                          SCHEMA_FIELDS(dead_node_fields)};
@@ -40,7 +40,7 @@ static const struct schema_field announce_fields[] = {
      .name_count = LISTING_FAILED + 1},
     {"failed_as", SCHEMA_ENUM, .offset = offsetof(struct announce, failed_as),
      .name_count = GPU_STATUS_COUNT},
-    {"gpus_given", FIELD_U32(struct announce, gpus_given)},
+    {"gpus_allocated", FIELD_U32(struct announce, gpus_allocated)},
     {"gpus", FIELD_LIST(struct announce, gpus, gpu_count, struct gpu_result, &message_identity)},
     {"bare_nodes", FIELD_TEXTS(struct announce, bare_nodes, bare_count)},
     {"dead", FIELD_LIST(struct announce, dead, dead_count, struct gpu_result, &message_dead_node)},

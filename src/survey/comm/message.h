@@ -43,12 +43,12 @@ struct announce {
     enum listing_status listing;
     enum gpu_status failed_as; /* LISTING_FAILED: timed_out, crashed, failed */
     struct err err;            /* not LISTING_OK: why */
-    uint32_t gpus_given;       /* as in struct gpu_result */
+    uint32_t gpus_allocated;   /* as in struct gpu_run */
     struct gpu_result *gpus;   /* identity only */
     size_t gpu_count, gpu_capacity;
     char **bare_nodes; /* nodes without a GPU, as the source says */
     size_t bare_count, bare_capacity;
-    struct gpu_result *dead; /* nodes whose driver does not answer: node, reason, gpus_given */
+    struct gpu_result *dead; /* nodes whose driver does not answer: node, reason, gpus_allocated */
     size_t dead_count, dead_capacity;
 };
 void announce_encode(const struct announce *announce, struct strbuf *buffer);
@@ -109,8 +109,8 @@ void message_quit_encode(bool lost_ranks, struct strbuf *buffer);
 int message_quit_decode(const struct frame *frame, bool *out_lost_ranks, struct err *err);
 
 /* Parts that the worker's messages share: a GPU's identity (uuid, node, pci, index, name,
- * model_key) and a node whose driver does not answer (node, reason, gpus_given), both of a struct
- * gpu_result; and an error. */
+ * model_key) and a node whose driver does not answer (node, reason, gpus_allocated), both of a
+ * struct gpu_result; and an error. */
 extern const struct schema message_identity, message_dead_node;
 void message_put_err(struct strbuf *buffer, const struct err *err);
 void message_get_err(struct wire_reader *reader, struct err *out_err);

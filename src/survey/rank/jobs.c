@@ -222,11 +222,11 @@ static void gpu_job_report(struct jobs *jobs, struct gpu_job *gpu, const struct 
     outcome_result(&gpu->job.outcome, ending, &jobs->announce->gpus[gpu->position],
                    jobs->comm->place.task, result);
     if (!jobs->options->replay) { /* which has these in its record */
-        result->first_status = gpu->first_status;
-        result->first_reason = gpu->first_reason;
+        result->run.first_status = gpu->first_status;
+        result->run.first_reason = gpu->first_reason;
         gpu->first_reason = NULL;
         if (!jobs->options->simulate) /* a simulated fleet says it itself */
-            result->gpus_given = jobs->announce->gpus_given;
+            result->run.gpus_allocated = jobs->announce->gpus_allocated;
     }
     if (gpu->job.outcome.remark)
         log_warning("%s: %s", result->uuid, gpu->job.outcome.remark);

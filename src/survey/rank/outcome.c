@@ -126,9 +126,9 @@ static int outcome_take_ended(struct outcome *outcome, const struct frame *frame
         return rc;
     }
     free(outcome->result.reason);
-    free(outcome->result.first_reason);
-    outcome->result.first_status = (enum gpu_status)first_status;
-    outcome->result.first_reason = first_reason;
+    free(outcome->result.run.first_reason);
+    outcome->result.run.first_status = (enum gpu_status)first_status;
+    outcome->result.run.first_reason = first_reason;
     outcome->result.status = (enum gpu_status)status;
     outcome->result.reason = reason;
     outcome->done = true;

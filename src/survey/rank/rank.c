@@ -129,7 +129,7 @@ static void rank_announce(struct rank *rank)
     const struct ending ending = job_ending(&rank->listing, listing_limit_s(options));
     char *reason = NULL;
     if (!options->simulate && !options->replay)
-        announce->gpus_given = listing_allocated(&rank->listing, options);
+        announce->gpus_allocated = listing_allocated(&rank->listing, options);
     announce->failed_as = outcome_judge(&rank->listing.outcome, &ending, &reason);
     if (announce->failed_as != GPU_OK) {
         announce->listing = listing_failure(options, &rank->listing);

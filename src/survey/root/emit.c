@@ -90,7 +90,7 @@ static void emit_add_unknown(const struct gpu_result *results, size_t count,
             .rank = results[i].rank,
             .status = results[i].status,
             .reason = results[i].reason,
-            .gpus_given = results[i].gpus_given,
+            .gpus_allocated = results[i].run.gpus_allocated,
         };
         if (!results[i].uuid)
             inventory_add_unknown(inventory, &entry);
@@ -187,7 +187,7 @@ static void emit_anonymise(const struct emit_input *input, struct inventory *inv
 {
     struct pseudonyms *names = NULL;
     struct err failure = {0};
-    pseudonyms_create(&names);
+    names = pseudonyms_create();
     anonymous_learn(names, inventory);
     if (input->judging->basis->baseline)
         anonymous_learn(names, input->judging->basis->baseline);

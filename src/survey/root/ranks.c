@@ -111,7 +111,7 @@ static void ranks_add_unmeasured(struct ranks *ranks, size_t rank, const struct 
     const struct gpu_result unknown = {
         .index = -1,
         .node = announce->host,
-        .gpus_given = announce->listing == LISTING_FAILED ? announce->gpus_given : 0};
+        .run.gpus_allocated = announce->listing == LISTING_FAILED ? announce->gpus_allocated : 0};
     unmeasured_add(&ranks->unmeasured, gpu ? gpu : &unknown, ranks->first + (int32_t)rank, status,
                    reason);
 }

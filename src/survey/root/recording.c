@@ -122,7 +122,7 @@ int recording_anonymise(struct recording *recording, struct pseudonyms *names, s
     if (!recording->named_path)
         return 0;
     if (!names) {
-        pseudonyms_create(&own);
+        own = pseudonyms_create();
         rc = learn_recorded_names(recording->named_path, own, err);
     }
     if (!rc)

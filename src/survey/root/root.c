@@ -186,7 +186,7 @@ static void warn_of_ranks_without_gpu(const struct root *root)
     for (size_t rank = 0; rank < root->ranks.count; rank++) {
         const struct known_rank *member = &root->ranks.items[rank];
         if (!rank_state_is_announced(member->state) ||
-            member->announce.listing != LISTING_NO_DEVICE || member->announce.gpus_given)
+            member->announce.listing != LISTING_NO_DEVICE || member->announce.gpus_allocated)
             continue;
         if (without++ < WARNINGS_MAX)
             log_warning("no GPU visible to rank %d on %.60s: %s", root->ranks.first + (int)rank,
@@ -215,7 +215,7 @@ static void fail_ranks_without_their_gpus(struct root *root)
 {
     for (size_t rank = 0; rank < root->ranks.count; rank++) {
         struct announce *announce = &root->ranks.items[rank].announce;
-        if (!rank_state_is_announced(root->ranks.items[rank].state) || !announce->gpus_given ||
+        if (!rank_state_is_announced(root->ranks.items[rank].state) || !announce->gpus_allocated ||
             announce->listing != LISTING_NO_DEVICE)
             continue;
         announce->listing = LISTING_FAILED;
