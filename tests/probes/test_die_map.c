@@ -96,12 +96,12 @@ static void cpcs_share_alike(void **state)
         .model = model.data, .profile = PROFILE_FULL, .list = "die.bandwidth"};
     struct measures measures = probed_run(&probed);
     probed_expect(&measures, "die.bandwidth.together", 12.5, "together");
-    const char *text = facts_text(&measures_get(&measures, "die.bandwidth.together")->notes, "map");
     size_t more = 0, sms = 0;
-    for (char *end; *text; text = end, sms++) {
-        double rate = strtod(text, &end);
-        assert_true(fabs(rate - 12.5) < 0.5 || fabs(rate - 18.75) < 0.75);
-        more += rate > 15;
+    const double *rates =
+        facts_numbers(&measures_get(&measures, "die.bandwidth.together")->notes, "map", &sms);
+    for (size_t i = 0; i < sms; i++) {
+        assert_true(fabs(rates[i] - 12.5) < 0.5 || fabs(rates[i] - 18.75) < 0.75);
+        more += rates[i] > 15;
     }
     assert_true(sms == 32 && more == 8);
     measures_fini(&measures);

@@ -145,7 +145,7 @@ def check_maps(there):
         "-o", there / "maps.yaml")
     for words, there_are in ([], True), (["--anonymous"], False):
         data = run(REPORT, "json", there / "maps.yaml", *words).stdout.decode()
-        maps = [text.split() for text in re.findall(r'"map": *"([0-9. ]+)"', data)]
+        maps = [text.split(",") for text in re.findall(r'"map": *\[([0-9.,\s]+)\]', data)]
         maps = [numbers for numbers in maps if len(numbers) == 132 and len(set(numbers)) > 10]
         named = [word for word in ("slice_map", "region_map", "sm_bandwidth", '"fingerprint": "') if word in data]
         check((len(maps) >= 4 and len(named) == 4) == there_are and bool(maps or named) == there_are,

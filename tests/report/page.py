@@ -43,11 +43,11 @@ def single(data):
     # As an H200: cycles and GB/s of three regions, of which the second is slow.
     figure = {"unit": "", "spread": 0, "confidence": None, "n": 1, "method": "test"}
     data["models"][0]["memory"]["main"]["whole"] = {
-        "latency": dict(figure, value=710, unit="cycles", map="710 730 709"),
-        "slow_regions": dict(figure, value=1, read_map="4450 4080 4452", write_map="4320 4310 4325")}
+        "latency": dict(figure, value=710, unit="cycles", map=[710, 730, 709]),
+        "slow_regions": dict(figure, value=1, read_map=[4450, 4080, 4452], write_map=[4320, 4310, 4325])}
     # Two SMs, of which the second reads L2 slower, and their latency to three regions of the memory.
     data["models"][0]["memory"]["die"] = {
-        "bandwidth": {"alone": dict(figure, value=85, unit="GB/s", map="90.0 80.0")},
+        "bandwidth": {"alone": dict(figure, value=85, unit="GB/s", map=[90.0, 80.0])},
         "memory_latency": dict(figure, value=700, unit="cycles", region_map="690 4 2147483648 AAB AHC")}
     data["survey"].update(gpus=1, nodes=1, measured=1, unmeasured=0, outliers=0, exit_code=0)
     return data
@@ -363,8 +363,7 @@ def check_die(chromium, model):
 def check_memory(chromium, number, model):
     """Every region has its figure, and each map its range."""
     whole = model["memory"]["main"]["whole"]
-    notes = [whole["latency"]["map"], whole["slow_regions"]["read_map"], whole["slow_regions"]["write_map"]]
-    wanted = [[float(word) for word in text.split()] for text in notes]
+    wanted = [whole["latency"]["map"], whole["slow_regions"]["read_map"], whole["slow_regions"]["write_map"]]
     shown = chromium.run("""Array.from(document.querySelectorAll('#m%d .map:has(i[title^=region])'), (m) => [
       m.previousElementSibling.textContent, Array.from(m.children, (i) => i.title)])""" % number)
     assert len(shown) == 3, shown

@@ -131,8 +131,8 @@ with tempfile.TemporaryDirectory() as folder:
         tested = load(measure(folder, "regions", [dict(healthy, count=2), weak],
                               ["--probes", "memory.whole", *regions]))
         whole = tested["models"][0]["memory"]["main"]["whole"]
-        assert len(whole["slow_regions"]["read_map"].split()) == count, whole["slow_regions"]
-        assert len(whole["latency"]["map"].split()) == count, whole["latency"]
+        assert len(whole["slow_regions"]["read_map"]) == count, whole["slow_regions"]
+        assert len(whole["latency"]["map"]) == count, whole["latency"]
         watched = findings(tested, "watch")
         # 64 MiB are a quarter of a small region: its loads take 5 % longer on average.
         late = {("weak", "main.whole.late_regions")} if count == 518 else set()

@@ -1,6 +1,7 @@
 /* The probes of L2 and what they report. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "probes/caches/l2_capacity.h"
@@ -46,18 +47,16 @@ static struct measure *add_latency(struct probe_context *context, const char *me
     return m;
 }
 
-/* Latencies without timer overhead, as one line of text. */
+/* Latencies without timer overhead. */
 static void set_list(const struct probe_context *context, struct measure *m, const char *note,
-                     const char *format, const double *cycles, size_t count)
+                     int decimals, const double *cycles, size_t count)
 {
     double overhead = timer_overhead(context, DEVICE_GLOBAL_CG);
-    struct strbuf text = {0};
-    for (size_t i = 0; i < count; i++) {
-        strbuf_puts(&text, i ? " " : "");
-        strbuf_printf(&text, format, cycles[i] - overhead);
-    }
-    facts_set_text(&m->notes, note, text.data);
-    strbuf_fini(&text);
+    double *values = mem_array(count, sizeof *values);
+    for (size_t i = 0; i < count; i++)
+        values[i] = facts_decimals(cycles[i] - overhead, decimals);
+    facts_set_numbers(&m->notes, note, values, count);
+    free(values);
 }
 
 static void report_near(struct probe_context *context)
@@ -66,7 +65,7 @@ static void report_near(struct probe_context *context)
     double overhead = timer_overhead(context, DEVICE_GLOBAL_CG);
     struct measure *near =
         add_latency(context, "l2.latency", &l2->near, "median SM's mean of single near loads");
-    set_list(context, near, "map", "%.1f", l2->map, l2->map_count);
+    set_list(context, near, "map", 1, l2->map, l2->map_count);
     if (l2->parts > 1)
         facts_set_real(&near->notes, "far", l2->far.cycles - overhead);
     double single = l2->single_cycles - overhead;
@@ -101,7 +100,7 @@ static void report_far(struct probe_context *context)
     }
     struct measure *m =
         add_latency(context, "l2.latency_far", &l2->far, "mean of single far loads, many SMs");
-    set_list(context, m, "levels", "%.0f", l2->levels, l2->level_count);
+    set_list(context, m, "levels", 0, l2->levels, l2->level_count);
     l2_note_doubt(context, m);
 }
 

@@ -197,27 +197,26 @@ static double mean_of(const struct whole *whole, enum kind kind, size_t region)
 }
 
 /* By region: GB/s or cycles, averaged over the passes of one kind. */
-static char *whole_map_text(const struct whole *whole, enum kind kind)
+static void whole_note_map(const struct whole *whole, enum kind kind, struct measure *m,
+                           const char *key)
 {
-    struct strbuf text = {0};
+    double *map = mem_array(whole->full, sizeof *map);
     for (size_t i = 0; i < whole->full; i++) {
         double mean = mean_of(whole, kind, i);
-        double shown = kind == LATENCIES ? mean : (double)whole->test.region_bytes / mean;
-        strbuf_printf(&text, "%s%.0f", i ? " " : "", shown);
+        map[i] =
+            facts_decimals(kind == LATENCIES ? mean : (double)whole->test.region_bytes / mean, 0);
     }
-    return text.data;
+    facts_set_numbers(&m->notes, key, map, whole->full);
+    free(map);
 }
 
 static void whole_note_rates(const struct whole *whole, struct measure *m)
 {
     if (!whole->full)
         return;
-    char *writes = whole_map_text(whole, WRITES), *reads = whole_map_text(whole, READS);
     facts_set_int(&m->notes, "region_bytes", (int64_t)whole->test.region_bytes);
-    facts_set_text(&m->notes, "write_map", writes);
-    facts_set_text(&m->notes, "read_map", reads);
-    free(writes);
-    free(reads);
+    whole_note_map(whole, WRITES, m, "write_map");
+    whole_note_map(whole, READS, m, "read_map");
 }
 
 static const struct slow_metric {
@@ -266,13 +265,11 @@ static void whole_report_latency(const struct whole *whole)
     }
     struct measure *m = repeats_add(whole->context, "main.whole.latency", cycles, whole->full,
                                     "cycles", "dependent loads at random places of each region");
-    char *text = whole_map_text(whole, LATENCIES);
     if (m)
         m->spread = CPD_MAD_SIGMA * cpd_mad(cycles, whole->full);
     facts_set_real(&m->notes, "worst_cycles", worst);
-    facts_set_text(&m->notes, "map", text);
+    whole_note_map(whole, LATENCIES, m, "map");
     free(cycles);
-    free(text);
     if (whole->pass_count[LATENCIES] > 1)
         report_slow(whole, &by_latency);
 }

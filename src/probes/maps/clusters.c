@@ -271,22 +271,21 @@ static void cluster_groups_note_sizes(const struct groups *g, struct measure *m)
 /* Groups are numbered by their lowest SM. */
 static void cluster_groups_note_map(const struct groups *g, struct measure *m)
 {
-    struct strbuf sizes = {0}, map = {0};
+    double *sizes = mem_array(g->sms, sizeof *sizes), *map = mem_array(g->sms, sizeof *map);
+    size_t size_count = 0;
     uint32_t single = 0;
     for (size_t i = 0; i < g->sms; i++) {
-        uint32_t number = 0;
         for (size_t k = 0; k < g->group[i]; k++)
-            number += g->group[k] == k;
-        strbuf_printf(&map, "%s%u", i ? " " : "", number);
+            map[i] += g->group[k] == k;
         if (g->group[i] == i)
-            strbuf_printf(&sizes, "%s%u", i ? " " : "", cluster_groups_size(g, i));
+            sizes[size_count++] = cluster_groups_size(g, i);
         single += g->largest[i] <= 2;
     }
-    facts_set_text(&m->notes, "sizes", sizes.data);
-    facts_set_text(&m->notes, "map", map.data);
+    facts_set_numbers(&m->notes, "sizes", sizes, size_count);
+    facts_set_numbers(&m->notes, "map", map, g->sms);
     facts_set_int(&m->notes, "single_sms", single);
-    strbuf_fini(&sizes);
-    strbuf_fini(&map);
+    free(sizes);
+    free(map);
 }
 
 static void cluster_groups_settle(const struct groups *g, struct measure *m)
@@ -401,16 +400,13 @@ static size_t list_values(const struct cluster_ways *ways, bool own, double *out
 /* From each SM to one of the usual distance. Without a figure of every SM there is no map. */
 static void cluster_latency_note_map(const struct cluster_ways *ways, struct measure *m)
 {
-    struct strbuf text = {0};
-    for (size_t i = 0; i < ways->sms; i++) {
-        if (!isfinite(ways->way[i])) {
-            strbuf_fini(&text);
-            return;
-        }
-        strbuf_printf(&text, "%s%.1f", i ? " " : "", ways->base + ways->way[i]);
-    }
-    facts_set_text(&m->notes, "map", text.data);
-    strbuf_fini(&text);
+    double *map = mem_array(ways->sms, sizeof *map);
+    size_t known = 0;
+    for (; known < ways->sms && isfinite(ways->way[known]); known++)
+        map[known] = facts_decimals(ways->base + ways->way[known], 1);
+    if (known == ways->sms)
+        facts_set_numbers(&m->notes, "map", map, known);
+    free(map);
 }
 
 static const char *cluster_latency_distance_of(const struct cluster_ways *ways)

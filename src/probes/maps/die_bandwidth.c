@@ -94,11 +94,11 @@ static int die_bandwidth_measure(struct bandwidths *b, enum turns turns, struct 
 
 static void note_numbers(struct measure *m, const char *key, const double *values, size_t count)
 {
-    struct strbuf text = {0};
+    double *rounded = mem_array(count, sizeof *rounded);
     for (size_t i = 0; i < count; i++)
-        strbuf_printf(&text, "%s%.1f", i ? " " : "", values[i]);
-    facts_set_text(&m->notes, key, text.data);
-    strbuf_fini(&text);
+        rounded[i] = facts_decimals(values[i], 1);
+    facts_set_numbers(&m->notes, key, rounded, count);
+    free(rounded);
 }
 
 /* The figure of the median one; the map has all of them. */

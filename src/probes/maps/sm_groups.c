@@ -180,17 +180,17 @@ void partition_divide(struct partition *p)
 bool sm_group_map_read(const struct probe_context *context, size_t sms, uint16_t *out_groups)
 {
     const struct measure *m = measures_get(context->measures, "sm.groups");
-    const char *text = m && measure_status_valued(m->status) ? facts_text(&m->notes, "map") : NULL;
     size_t count = 0;
-    while (text && count < sms) {
-        char *end;
-        unsigned long group = strtoul(text, &end, 10);
-        if (end == text || group >= sms)
+    const double *map =
+        m && measure_status_valued(m->status) ? facts_numbers(&m->notes, "map", &count) : NULL;
+    if (!map || count != sms)
+        return false;
+    for (size_t i = 0; i < sms; i++) {
+        if (!(map[i] >= 0 && map[i] < (double)sms))
             return false;
-        out_groups[count++] = (uint16_t)group;
-        text = end;
+        out_groups[i] = (uint16_t)map[i];
     }
-    return text && count == sms;
+    return true;
 }
 
 enum {
@@ -439,15 +439,16 @@ static int pairs_init(struct probe_context *context, struct pairs *pairs, struct
 
 static void note_groups(struct measure *measure, const struct partition *p)
 {
-    struct strbuf sizes = {0}, map = {0};
+    double *sizes = mem_array(p->group_count, sizeof *sizes);
+    double *map = mem_array(p->sms, sizeof *map);
     for (uint32_t g = 0; g < p->group_count; g++)
-        strbuf_printf(&sizes, "%s%u", g ? " " : "", partition_size(p, g));
+        sizes[g] = partition_size(p, g);
     for (size_t i = 0; i < p->sms; i++)
-        strbuf_printf(&map, "%s%u", i ? " " : "", p->group[i]);
-    facts_set_text(&measure->notes, "sizes", sizes.data);
-    facts_set_text(&measure->notes, "map", map.data);
-    strbuf_fini(&sizes);
-    strbuf_fini(&map);
+        map[i] = p->group[i];
+    facts_set_numbers(&measure->notes, "sizes", sizes, p->group_count);
+    facts_set_numbers(&measure->notes, "map", map, p->sms);
+    free(sizes);
+    free(map);
 }
 
 static void sm_groups_note_doubt(struct measure *measure, const struct pairs *pairs)

@@ -101,14 +101,6 @@ static int measure_map(struct probe_context *context, struct map *map, struct er
     return 0;
 }
 
-static char *sm_map_text(const struct map *map)
-{
-    struct strbuf text = {0};
-    for (size_t i = 0; i < map->sms; i++)
-        strbuf_printf(&text, "%s%.1f", i ? " " : "", map->cycles[i]);
-    return text.data;
-}
-
 /* The worst SM relative to the median one, for each third of its chases: what does not repeat is no
  * property of the SM. Further rounds measure the same SM. */
 static void report_worst(struct probe_context *context, const struct map *map, size_t worst)
@@ -150,14 +142,16 @@ static void report_map(struct probe_context *context, const struct map *map)
     size_t *known = &context->worst_sms[map->array.path == DEVICE_GLOBAL_CG];
     worst = context->repeating ? *known : worst;
     *known = worst;
-    char *text = sm_map_text(map);
+    double *rounded = mem_array(map->sms, sizeof *rounded);
+    for (size_t i = 0; i < map->sms; i++)
+        rounded[i] = facts_decimals(map->cycles[i], 1);
     struct measure *m = repeats_add(context, map->metric, map->cycles, map->sms, "cycles",
                                     map->pools ? "median of single loads on each SM"
                                                : "average of long chases on each SM");
     facts_set_int(&m->notes, "worst_sm", (int64_t)worst);
     facts_set_real(&m->notes, "worst_cycles", map->cycles[worst]);
-    facts_set_text(&m->notes, "map", text);
-    free(text);
+    facts_set_numbers(&m->notes, "map", rounded, map->sms);
+    free(rounded);
     m->spread = spread_without(map, worst);
     m->n = (uint32_t)(map->sms * map->per_sm);
     report_worst(context, map, worst);

@@ -8,8 +8,6 @@
 #include "markup/html_text.h"
 #include "report/html/sections.h"
 
-enum { PLACES_MAX = 1024 };
-
 /* What a map shows. Its numbers are a note of a measure. */
 struct place_map {
     const char *metric; /* or the part before the dot */
@@ -33,23 +31,6 @@ static const struct place_map memory_maps[] = {
     {"main.whole.slow_regions", "write_map", "region", "GB/s written", true},
 };
 
-/* Reads the numbers of a map; 0 if the text is not one. */
-static size_t places_read(const char *text, double values[PLACES_MAX])
-{
-    size_t count = 0;
-    while (count < PLACES_MAX) {
-        char *end;
-        double value = strtod(text, &end);
-        if (end == text)
-            break;
-        if (!isfinite(value))
-            return 0;
-        values[count++] = value;
-        text = end;
-    }
-    return *text ? 0 : count;
-}
-
 static const char *slowness_class(double share)
 {
     static const double steps[] = {0.01, 0.03, 0.1, 0.3};
@@ -61,13 +42,11 @@ static const char *slowness_class(double share)
 }
 
 static void place_map_put(struct strbuf *out, const struct place_map *map, const char *metric,
-                          const char *text)
+                          const double *values, size_t count)
 {
-    double values[PLACES_MAX];
-    size_t count = places_read(text, values);
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < count; i++) {
-        low = fmin(low, values[i]);
+        low = isnan(values[i]) ? 0 : fmin(low, values[i]);
         high = fmax(high, values[i]);
     }
     if (!count || low <= 0)
@@ -97,9 +76,11 @@ static void place_maps_put(struct strbuf *out, const struct inventory_model *mod
     for (size_t i = 0; i < count * model->memory.count; i++) {
         const struct place_map *map = &maps[i / model->memory.count];
         const struct measure *m = &model->memory.items[i % model->memory.count];
-        const char *text = place_map_is_of(map, m) ? facts_text(&m->notes, map->note) : NULL;
-        bool groups = text && !map->rates && (!m->unit || strcmp(m->unit, "cycles") != 0);
-        if (!text || groups) /* groups of SMs have a map too, of another kind */
+        size_t places = 0;
+        const double *values =
+            place_map_is_of(map, m) ? facts_numbers(&m->notes, map->note, &places) : NULL;
+        bool groups = values && !map->rates && (!m->unit || strcmp(m->unit, "cycles") != 0);
+        if (!values || groups) /* groups of SMs have a map too, of another kind */
             continue;
         if (!begun)
             strbuf_printf(out,
@@ -109,7 +90,7 @@ static void place_maps_put(struct strbuf *out, const struct inventory_model *mod
                           "</p>\n",
                           title);
         begun = true;
-        place_map_put(out, map, m->metric, text);
+        place_map_put(out, map, m->metric, values, places);
     }
     if (begun)
         strbuf_puts(out, "</details>\n");

@@ -327,14 +327,16 @@ static void cluster_put_groups(struct strbuf *out, const struct inventory_model 
     const struct measure *size = cluster_measure(model, "cluster.size_max");
     const struct measure *count = cluster_measure(model, "cluster.count");
     const struct measure *groups = cluster_measure(model, "cluster.groups");
-    const char *sizes = groups ? facts_text(&groups->notes, "sizes") : NULL;
+    size_t sizes = 0;
+    if (groups)
+        facts_numbers(&groups->notes, "sizes", &sizes);
     if (!size || !count)
         return;
     strbuf_printf(out, "<p>Clusters of up to %.0f blocks; %.0f of them at once.", size->value,
                   count->value);
     if (sizes) {
         strbuf_puts(out, " SMs that can form one, in groups of: ");
-        html_text(out, sizes, HTML_SENTENCE);
+        html_fact(out, facts_get(&groups->notes, "sizes"));
         strbuf_puts(out, ".");
     }
     strbuf_puts(out, "</p>\n");
