@@ -32,7 +32,7 @@ enum {
 /* The same values as enum device_step_kind. launch.c asserts this and the following one. */
 enum kernel_kind { KERNEL_WARM, KERNEL_CHASE, KERNEL_AVERAGE, KERNEL_FILL };
 
-/* The same values as enum device_pattern. memory_test.c asserts this. */
+/* The same values as enum device_pattern. checks.c asserts this. */
 enum kernel_pattern {
     KERNEL_PATTERN_ADDRESS,
     KERNEL_PATTERN_INVERSE,
