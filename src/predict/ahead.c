@@ -237,41 +237,33 @@ static void run_window(struct ahead *a)
     drop_idle(a);
 }
 
-static int start(struct ahead *a)
+static void ahead_start(struct ahead *a)
 {
     uint32_t sms = a->model->config->sms;
     a->ticks = WINDOW_TICKS_FIRST;
     for (int store = 0; store < 2; store++)
         a->operations[store] = (uint8_t)hierarchy_operation(&a->model->hierarchy, store);
     a->runners = mem_array(sms, sizeof *a->runners);
-    for (uint32_t i = 0; a->runners && i < sms; i++) {
+    for (uint32_t i = 0; i < sms; i++) {
         a->runners[i].sm = &a->model->sms[i];
         a->runners[i].l1 = i * a->model->config->l1_per_sm;
         a->runners[i].ends = mem_array(WINDOW_TICKS_MAX, sizeof *a->runners[i].ends);
-        if (!a->runners[i].ends)
-            return -1;
     }
     a->runner_count = sms;
-    return a->runners ? 0 : -1;
 }
 
-int ahead_run(struct model *model, struct err *err)
+void ahead_run(struct model *model)
 {
     struct ahead *a = mem_array(1, sizeof *a);
-    if (!a)
-        return err_no_memory(err);
     a->model = model;
-    int rc = start(a) ? err_no_memory(err) : 0;
-    if (!rc)
-        drop_idle(a);
-    while (!rc && a->runner_count && !model->hierarchy.no_memory &&
-           !kernel_failure(model->launch, NULL))
+    ahead_start(a);
+    drop_idle(a);
+    while (a->runner_count && !model->hierarchy.no_memory && !kernel_failure(model->launch, NULL))
         run_window(a);
-    for (uint32_t i = 0; a->runners && i < model->config->sms; i++) {
+    for (uint32_t i = 0; i < model->config->sms; i++) {
         free(a->runners[i].requests);
         free(a->runners[i].ends);
     }
     free(a->runners);
     free(a);
-    return rc;
 }

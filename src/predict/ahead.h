@@ -7,7 +7,7 @@
 /* Whether what the SMs issue does not depend on what hit before. */
 bool ahead_is_possible(const struct model_config *config);
 
-/* The counts are those of in_step_run. 0 or -ENOMEM. */
-int ahead_run(struct model *model, struct err *err);
+/* The counts are those of in_step_run. */
+void ahead_run(struct model *model);
 
 #endif

@@ -343,8 +343,6 @@ static int start(struct stepper *s, struct err *err)
     if (!s->model->config->parallel.mshrs)
         return 0;
     s->parallel = mem_array(caches, sizeof *s->parallel);
-    if (!s->parallel)
-        return err_no_memory(err);
     for (uint32_t i = 0; i < caches; i++) {
         s->parallel[i].config = s->model->config->parallel;
         s->parallel[i].lookup = line_look_up;

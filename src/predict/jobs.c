@@ -211,8 +211,6 @@ int jobs_run(struct plan *plan, struct err *err)
     count = count < possible ? count : possible;
     struct jobs jobs = {.plan = plan, .failed = plan->count};
     struct worker *workers = mem_array(count ? count : 1, sizeof *workers);
-    if (!workers)
-        return err_no_memory(err);
     progress_init(&jobs.progress, plan->options->quiet, possible);
     pthread_mutex_init(&jobs.lock, NULL);
     run_all(&jobs, workers, count ? count : 1);

@@ -9,15 +9,12 @@
 #include "predict/ahead.h"
 #include "predict/in_step.h"
 
-static int start(struct model *m, uint32_t blocks_in_flight, struct err *err)
+static void model_start(struct model *m, uint32_t blocks_in_flight)
 {
     struct model_counts *counts = &m->hierarchy.counts;
     m->sms = mem_array(m->config->sms, sizeof *m->sms);
-    if (!m->sms)
-        return err_no_memory(err);
     for (uint32_t i = 0; i < m->config->sms; i++)
-        if (sm_init(&m->sms[i], i, m->launch, blocks_in_flight, m->config->schedulers))
-            return err_no_memory(err);
+        sm_init(&m->sms[i], i, m->launch, blocks_in_flight, m->config->schedulers);
     for (uint32_t i = 0; i < m->config->sms; i++)
         m->sms[i].together = m->config->together;
     for (uint32_t place = 0; place < blocks_in_flight; place++)
@@ -30,7 +27,6 @@ static int start(struct model *m, uint32_t blocks_in_flight, struct err *err)
     }
     hierarchy_set_round(&m->hierarchy, counts->warps_in_flight / m->config->schedulers);
     counts->blocks_in_flight = counts->warps_in_flight / m->launch->warps_per_block;
-    return 0;
 }
 
 static bool is_power(uint64_t x)
@@ -89,9 +85,13 @@ int model_run(const struct model_config *config, const struct kernel_launch *lau
                                .source = launch->source};
     block_map_begin(&m.map);
     rc = hierarchy_init(&m.hierarchy, config, err);
-    rc = rc ? rc : start(&m, in_flight, err);
-    if (!rc)
-        rc = ahead_is_possible(config) ? ahead_run(&m, err) : in_step_run(&m, err);
+    if (!rc) {
+        model_start(&m, in_flight);
+        if (ahead_is_possible(config))
+            ahead_run(&m);
+        else
+            rc = in_step_run(&m, err);
+    }
     if (!rc)
         rc = m.hierarchy.no_memory ? err_no_memory(err) : kernel_failure(launch, err);
     const struct model_counts *counts = &m.hierarchy.counts;

@@ -294,8 +294,7 @@ static int list_predictions(struct plan *plan, size_t models, struct err *err)
     struct kernel_launch *launch = mem_array(1, sizeof *launch);
     plan->programs = mem_array(programs, sizeof *plan->programs);
     plan->predictions = mem_array(count, sizeof *plan->predictions);
-    bool good = launch && plan->programs && plan->predictions;
-    int rc = good ? add_programs(plan, launch, err) : err_no_memory(err);
+    int rc = add_programs(plan, launch, err);
     free(launch);
     return rc;
 }

@@ -124,8 +124,8 @@ uint32_t sm_blocks_in_flight(const struct sm_limits *limits, const struct kernel
     return (uint32_t)blocks;
 }
 
-int sm_init(struct sm *sm, uint32_t number, const struct kernel_launch *launch,
-            uint32_t blocks_in_flight, uint32_t schedulers)
+void sm_init(struct sm *sm, uint32_t number, const struct kernel_launch *launch,
+             uint32_t blocks_in_flight, uint32_t schedulers)
 {
     *sm = (struct sm){.number = number,
                       .block_count = blocks_in_flight,
@@ -133,7 +133,6 @@ int sm_init(struct sm *sm, uint32_t number, const struct kernel_launch *launch,
                       .schedulers = schedulers};
     sm->warps = mem_array(sm->warp_count, sizeof *sm->warps);
     sm->live = mem_array(sm->block_count, sizeof *sm->live);
-    return sm->warps && sm->live ? 0 : -ENOMEM;
 }
 
 void sm_fini(struct sm *sm)

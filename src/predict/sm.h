@@ -67,8 +67,8 @@ struct sm {
     uint32_t vacant; /* places that wait for sm_take_block */
 };
 
-int sm_init(struct sm *sm, uint32_t number, const struct kernel_launch *launch,
-            uint32_t blocks_in_flight, uint32_t schedulers); /* 0 or -ENOMEM */
+void sm_init(struct sm *sm, uint32_t number, const struct kernel_launch *launch,
+             uint32_t blocks_in_flight, uint32_t schedulers);
 void sm_fini(struct sm *sm);
 
 /* Begins a block in a place that is free; false: no block is left for this SM. */

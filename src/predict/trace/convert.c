@@ -433,7 +433,8 @@ int convert_csv(const struct convert_request *request, struct convert_result *ou
     if (request->has_launch)
         return err_set(err, -EINVAL, "--launch is for nvbit: a CSV has one launch");
     int rc = text_lines_open(&csv.lines, request->in, err);
-    rc = rc ? rc : trace_sorter_create(request->out, request->sort_bytes, &csv.sorter, err);
+    if (!rc)
+        csv.sorter = trace_sorter_create(request->out, request->sort_bytes);
     rc = rc ? rc : read_lines(&csv, err);
     rc = rc ? rc : convert_write(request, csv.sorter, false, out_result, err);
     trace_sorter_destroy(csv.sorter);

@@ -379,13 +379,12 @@ int convert_nvbit(const struct convert_request *request, struct convert_result *
                   struct err *err)
 {
     struct nvbit *n = mem_array(1, sizeof *n);
-    if (!n)
-        return err_no_memory(err);
     memset(out_result, 0, sizeof *out_result);
     n->request = request;
     n->result = out_result;
     int rc = text_lines_open(&n->lines, request->in, err);
-    rc = rc ? rc : trace_sorter_create(request->out, request->sort_bytes, &n->sorter, err);
+    if (!rc)
+        n->sorter = trace_sorter_create(request->out, request->sort_bytes);
     rc = rc ? rc : read_lines(n, err);
     out_result->head.has_pc = n->pcs_known;
     /* The tool prints the number of a warp on its SM, not within its block. */

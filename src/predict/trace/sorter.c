@@ -89,12 +89,9 @@ static int spill_begin_run(struct spill *spill, struct err *err)
 {
     if (spill->run_count == RUNS_MAX)
         return err_set(err, -EFBIG, "there are too many accesses to sort");
-    struct run *runs =
-        mem_grow(spill->runs, &spill->run_capacity, spill->run_count + 1, sizeof *runs);
-    if (!runs)
-        return err_no_memory(err);
-    spill->runs = runs;
-    runs[spill->run_count++] = (struct run){.at = spill->bytes, .end = spill->bytes};
+    spill->runs =
+        mem_grow(spill->runs, &spill->run_capacity, spill->run_count + 1, sizeof *spill->runs);
+    spill->runs[spill->run_count++] = (struct run){.at = spill->bytes, .end = spill->bytes};
     return 0;
 }
 
@@ -189,11 +186,9 @@ static int spill_merge(struct spill *spill, struct err *err)
 {
     int rc = flush(spill, err);
     spill->heap = mem_array(spill->run_count, sizeof *spill->heap);
-    if (!rc && !spill->heap)
-        rc = err_no_memory(err);
     for (uint32_t i = 0; i < spill->run_count && !rc; i++) {
         spill->runs[i].buffer = mem_array(1, BUFFER_BYTES);
-        int got = spill->runs[i].buffer ? advance(spill, &spill->runs[i], err) : err_no_memory(err);
+        int got = advance(spill, &spill->runs[i], err);
         if (got == 1)
             spill->heap[spill->heap_count++] = i;
         rc = got < 0 ? got : 0;
@@ -234,21 +229,13 @@ struct trace_sorter {
     char *beside;
 };
 
-int trace_sorter_create(const char *beside, size_t bytes, struct trace_sorter **out_sorter,
-                        struct err *err)
+struct trace_sorter *trace_sorter_create(const char *beside, size_t bytes)
 {
     struct trace_sorter *sorter = mem_array(1, sizeof *sorter);
-    if (!sorter)
-        return err_no_memory(err);
     sorter->capacity = bytes ? bytes : TRACE_SORTER_BYTES;
     sorter->bytes = mem_array(1, sorter->capacity);
     sorter->beside = str_copy(beside);
-    if (!sorter->bytes || !sorter->beside) {
-        trace_sorter_destroy(sorter);
-        return err_no_memory(err);
-    }
-    *out_sorter = sorter;
-    return 0;
+    return sorter;
 }
 
 bool trace_sorter_is_empty(const struct trace_sorter *sorter)
@@ -311,8 +298,6 @@ int trace_sorter_add(struct trace_sorter *sorter, uint32_t block, uint32_t warp,
         return rc;
     struct item *items =
         mem_grow(sorter->items, &sorter->item_capacity, sorter->item_count + 1, sizeof *items);
-    if (!items)
-        return err_no_memory(err);
     sorter->items = items;
     trace_code_reset(&code);
     size_t length = trace_code_put(&code, access, pc, sorter->bytes + sorter->used);

@@ -12,8 +12,7 @@ enum { TRACE_SORTER_BYTES = 128 << 20, TRACE_SORTER_ITEMS = 4 << 20 };
 
 /* beside: what does not fit goes to a temporary file in the folder of this path. bytes: 0 for
  * TRACE_SORTER_BYTES. */
-int trace_sorter_create(const char *beside, size_t bytes, struct trace_sorter **out_sorter,
-                        struct err *err);
+struct trace_sorter *trace_sorter_create(const char *beside, size_t bytes);
 void trace_sorter_destroy(struct trace_sorter *sorter); /* accepts NULL */
 
 /* -EINVAL: the access cannot be written (see trace_code_put). */

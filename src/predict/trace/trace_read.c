@@ -133,11 +133,9 @@ int trace_reader_open(const char *path, struct trace_reader **out_reader, struct
 {
     struct trace_reader *reader = mem_array(1, sizeof *reader);
     uint64_t size = 0;
-    if (!reader)
-        return err_no_memory(err);
     reader->fd = -1;
     reader->path = str_copy(path);
-    int rc = reader->path ? open_file(reader, &size, err) : err_no_memory(err);
+    int rc = open_file(reader, &size, err);
     rc = rc ? rc : read_beginning(reader, size, err);
     rc = rc ? rc : read_head(reader, err);
     rc = rc ? rc : read_totals(reader, size, err);

@@ -140,8 +140,6 @@ static int finish(const struct access_source *access, uint64_t accesses, uint64_
 int trace_source_open(const char *path, struct trace_source **out_source, struct err *err)
 {
     struct trace_source *source = mem_array(1, sizeof *source);
-    if (!source)
-        return err_no_memory(err);
     pthread_mutex_init(&source->lock, NULL);
     int rc = trace_reader_open(path, &source->reader, err);
     if (rc) {

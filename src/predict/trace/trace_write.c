@@ -73,14 +73,12 @@ int trace_writer_create(const char *path, const struct trace_head *head,
     if (rc)
         return rc;
     struct trace_writer *w = mem_array(1, sizeof *w);
-    if (!w)
-        return err_no_memory(err);
     w->head = *head;
     w->warps = trace_head_warps(head);
     w->totals.lowest = UINT64_MAX;
     w->data = mem_array(1, head->page_bytes);
     w->leaf = mem_array(1, head->page_bytes);
-    rc = w->data && w->leaf ? new_file_create(path, &w->file, err) : err_no_memory(err);
+    rc = new_file_create(path, &w->file, err);
     if (!rc) {
         uint32_t used = trace_head_put(head, w->data + TRACE_PAGE_HEADER);
         rc = used ? append_page(w, w->data, TRACE_PAGE_HEAD, TRACE_PAGE_HEADER + used, err)
@@ -100,12 +98,7 @@ static int end_leaf(struct trace_writer *w, struct err *err)
     if (!w->leaf_filled)
         return 0;
     size_t needed = (size_t)w->leaf_number + 1;
-    uint32_t *grown = needed > w->leaf_capacity
-                          ? mem_grow(w->leaves, &w->leaf_capacity, needed, sizeof *w->leaves)
-                          : w->leaves;
-    if (!grown)
-        return err_no_memory(err);
-    w->leaves = grown;
+    w->leaves = mem_grow(w->leaves, &w->leaf_capacity, needed, sizeof *w->leaves);
     int rc = end_data_page(w, err);
     w->leaves[w->leaf_number] = w->totals.pages;
     rc = rc ? rc : append_page(w, w->leaf, TRACE_PAGE_LEAF, w->head.page_bytes, err);
