@@ -252,6 +252,15 @@ void measures_fini(struct measures *measures)
     memset(measures, 0, sizeof *measures);
 }
 
+void measure_note_pairs(struct measure *measure, const char *key, const double *at,
+                        const double *values, size_t count)
+{
+    char *at_key = str_format("%s_at", key);
+    facts_set_numbers(&measure->notes, at_key, at, count);
+    facts_set_numbers(&measure->notes, key, values, count);
+    free(at_key);
+}
+
 double measure_digits(double value, int digits)
 {
     if (!isfinite(value) || value == 0 || value == floor(value))

@@ -95,6 +95,10 @@ void measure_round(struct measure *measure);
 /* Rounds to `digits` significant digits; whole numbers, NaN and infinities stay. */
 double measure_digits(double value, int digits);
 
+/* Notes values over another quantity as two lists: `key`, and `key`_at with that quantity. */
+void measure_note_pairs(struct measure *measure, const char *key, const double *at,
+                        const double *values, size_t count);
+
 /* The end of the name of a figure's spread, as a metric of its own. */
 #define MEASURE_SPREAD ".spread"
 

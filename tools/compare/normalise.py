@@ -211,6 +211,8 @@ def from_schema_2(data):
     for name, columns in CURVE_LISTS:
         if f"{name}_{columns[0]}" in data:
             data[name] = {column: [0 if item is None else item for item in data.pop(f"{name}_{column}")] for column in columns}
+    for key in [key for key in data if f"{key}_at" in data and isinstance(data[key], list)]:
+        data[key] = [list(pair) for pair in zip(data.pop(f"{key}_at"), data[key])]
     if "curves_of" in data:
         names = data.pop("curves_of")
         data["curves"] = {data.pop("curves_by"): data.pop("curves_at"),

@@ -3,6 +3,7 @@
  * with the granted shared memory it must always give the same sum. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/quadrature.h"
@@ -94,12 +95,15 @@ static double shrinking_confidence(const struct carveouts *carveouts)
 
 static void carveout_add_note(struct measure *m, const struct carveouts *carveouts, size_t path)
 {
-    struct strbuf text = {0};
-    for (size_t i = 0; i < carveouts->count; i++)
-        strbuf_printf(&text, "%s%llu:%.0f", i ? " " : "", (unsigned long long)carveouts->wishes[i],
-                      carveouts->left[path][i]);
-    facts_set_text(&m->notes, notes[path], text.data);
-    strbuf_fini(&text);
+    double *wishes = mem_array(carveouts->count, sizeof *wishes);
+    double *left = mem_array(carveouts->count, sizeof *left);
+    for (size_t i = 0; i < carveouts->count; i++) {
+        wishes[i] = (double)carveouts->wishes[i];
+        left[i] = facts_decimals(carveouts->left[path][i], 0);
+    }
+    measure_note_pairs(m, notes[path], wishes, left, carveouts->count);
+    free(wishes);
+    free(left);
 }
 
 /* Checks the sum of L1 and granted shared memory at all carve-outs. */

@@ -261,11 +261,16 @@ static uint32_t count_apart(const struct groups *g, uint16_t *sm_groups)
 
 static void cluster_groups_note_sizes(const struct groups *g, struct measure *m)
 {
-    struct strbuf text = {0};
-    for (uint32_t size = 2; size <= g->size_max; size++)
-        strbuf_printf(&text, "%s%u:%u", size > 2 ? " " : "", size, g->at_once[size]);
-    facts_set_text(&m->notes, "at_once", text.data);
-    strbuf_fini(&text);
+    double *sizes = mem_array(g->size_max + 1, sizeof *sizes);
+    double *at_once = mem_array(g->size_max + 1, sizeof *at_once);
+    size_t count = 0;
+    for (uint32_t size = 2; size <= g->size_max; size++) {
+        sizes[count] = size;
+        at_once[count++] = g->at_once[size];
+    }
+    measure_note_pairs(m, "at_once", sizes, at_once, count);
+    free(sizes);
+    free(at_once);
 }
 
 /* Groups are numbered by their lowest SM. */

@@ -71,31 +71,37 @@ static int copy_once(struct probe_context *context, const struct way *way, uint3
                : copy_across(context, bytes, out_cycles, err);
 }
 
+static void bulk_note_by_bytes(struct measure *m, const double *values)
+{
+    double at[COUNT_OF(all_bytes)], rounded[COUNT_OF(all_bytes)];
+    for (size_t i = 0; i < COUNT_OF(all_bytes); i++) {
+        at[i] = all_bytes[i];
+        rounded[i] = facts_decimals(values[i], 0);
+    }
+    measure_note_pairs(m, "by_bytes", at, rounded, COUNT_OF(all_bytes));
+}
+
 /* The smallest copies give the figure; larger ones its note. way: NULL for copies in a cluster. */
 static int bulk_report_latency(struct probe_context *context, const struct way *way,
                                struct err *err)
 {
     const char *metric = way ? way->latency : "bulk_copy.latency.cluster";
-    double values[REPEATS], cycles;
-    struct strbuf text = {0};
+    double values[REPEATS], by_bytes[COUNT_OF(all_bytes)], cycles;
     struct err own = {0};
     int rc = 0;
     for (int i = 0; i < REPEATS && !rc; i++)
         rc = copy_once(context, way, SMALLEST, &values[i], &own);
     for (size_t i = 0; i < COUNT_OF(all_bytes) && !rc; i++) {
         rc = copy_once(context, way, all_bytes[i], &cycles, &own);
-        strbuf_printf(&text, "%s%u:%.0f", i ? " " : "", all_bytes[i], rc ? 0 : cycles);
+        by_bytes[i] = rc ? 0 : cycles;
     }
-    if (rc) {
-        strbuf_fini(&text);
+    if (rc)
         return repeats_end(context, metric, rc == -ENOSYS ? -ENOTSUP : rc, &own, err);
-    }
     struct measure *m = repeats_add(context, metric, values, REPEATS, "cycles",
                                     way ? "copies of 16 bytes, one after the other"
                                         : "copies of 16 bytes, back and forth");
-    facts_set_text(&m->notes, "by_bytes", text.data);
+    bulk_note_by_bytes(m, by_bytes);
     repeats_settle(m);
-    strbuf_fini(&text);
     return 0;
 }
 
@@ -144,16 +150,12 @@ static int bulk_copy_all(struct probe_context *context, enum device_bulk_source 
 
 static void bulk_note_sizes(struct measure *m, const double *gbs, double best)
 {
-    struct strbuf text = {0};
     uint32_t least = 0;
-    for (size_t i = 0; i < COUNT_OF(all_bytes); i++) {
-        strbuf_printf(&text, "%s%u:%.0f", i ? " " : "", all_bytes[i], gbs[i]);
-        if (!least && gbs[i] >= LARGE_ENOUGH * best)
+    for (size_t i = 0; i < COUNT_OF(all_bytes) && !least; i++)
+        if (gbs[i] >= LARGE_ENOUGH * best)
             least = all_bytes[i];
-    }
-    facts_set_text(&m->notes, "by_bytes", text.data);
+    bulk_note_by_bytes(m, gbs);
     facts_set_int(&m->notes, "enough_bytes", least);
-    strbuf_fini(&text);
 }
 
 /* The best size is measured again. */

@@ -271,21 +271,18 @@ static const struct measure *cluster_measure(const struct inventory_model *model
     return m && measure_status_valued(m->status) ? m : NULL;
 }
 
-/* Empty if there is none, or if the text is not one. */
+/* Empty if there is none, or if the lists are not as long. */
 static struct by_bytes by_bytes_read(const struct measure *m)
 {
     struct by_bytes by_bytes = {0};
-    const char *text = m ? facts_text(&m->notes, "by_bytes") : NULL;
-    while (text && *text && by_bytes.count < SIZES_MAX) {
-        char *colon, *end;
-        double bytes = strtod(text, &colon);
-        double value = *colon == ':' ? strtod(colon + 1, &end) : NAN;
-        if (!isfinite(bytes) || !isfinite(value))
-            return (struct by_bytes){0};
-        by_bytes.bytes[by_bytes.count] = bytes;
-        by_bytes.values[by_bytes.count++] = value;
-        text = end + strspn(end, " ");
-    }
+    size_t count = 0, at_count = 0;
+    const double *values = m ? facts_numbers(&m->notes, "by_bytes", &count) : NULL;
+    const double *at = m ? facts_numbers(&m->notes, "by_bytes_at", &at_count) : NULL;
+    if (!values || !at || count != at_count || count > SIZES_MAX)
+        return by_bytes;
+    by_bytes.count = count;
+    memcpy(by_bytes.bytes, at, count * sizeof *at);
+    memcpy(by_bytes.values, values, count * sizeof *values);
     return by_bytes;
 }
 
