@@ -38,7 +38,7 @@ struct facts {
     size_t capacity;
 };
 
-/* Set or replace. 0 or -ENOMEM. */
+/* Set or replace. Always 0. */
 int facts_set_bool(struct facts *facts, const char *key, bool value);
 int facts_set_int(struct facts *facts, const char *key, int64_t value);
 int facts_set_real(struct facts *facts, const char *key, double value);
@@ -67,7 +67,7 @@ double fact_number(const struct fact *fact); /* NaN: absent or no number; fact m
 /* Compares key, kind and value. Numbers compare by value, since a file does not distinguish 5 from
  * 5.0; the reason why a fact is unknown is ignored. */
 bool fact_equal(const struct fact *a, const struct fact *b);
-int facts_copy(struct facts *to, const struct facts *from); /* to is empty; 0 or -ENOMEM */
+int facts_copy(struct facts *to, const struct facts *from); /* to is empty; always 0 */
 void facts_fini(struct facts *facts);
 void facts_fini_list(struct facts *facts); /* the texts lie elsewhere and stay */
 void fact_clear(struct fact *fact);        /* makes it unknown, without a reason */

@@ -134,12 +134,8 @@ char *wire_get_text(struct wire_reader *reader)
     }
     if (reader->in_place)
         return text_in_place(reader, length);
-    char *text = str_copy_n(start, length);
-    if (text)
-        reader->position += length;
-    else
-        wire_no_memory(reader);
-    return text;
+    reader->position += length;
+    return str_copy_n(start, length);
 }
 
 uint64_t wire_get_varint(struct wire_reader *reader)
@@ -171,15 +167,8 @@ uint32_t wire_get_count(struct wire_reader *reader, size_t item_bytes)
     return reader->bad ? 0 : count;
 }
 
-void wire_no_memory(struct wire_reader *reader)
-{
-    reader->bad = reader->no_memory = true;
-}
-
 int wire_end(const struct wire_reader *reader, const char *what, struct err *err)
 {
-    if (reader->no_memory)
-        return err_no_memory(err);
     if (reader->bad || reader->position != reader->length)
         return err_set(err, -EBADMSG, "malformed %s", what);
     return 0;

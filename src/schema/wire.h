@@ -29,9 +29,8 @@ struct wire_reader {
     size_t length;
     size_t position;
     bool bad;
-    bool no_memory; /* an allocation failed; the bytes may be valid */
-    bool in_place;  /* texts are not copied: they stay in the data, which must be writable, and
-                       which this changes */
+    bool in_place; /* texts are not copied: they stay in the data, which must be writable, and
+                      which this changes */
 };
 uint32_t wire_get_u32(struct wire_reader *reader);
 uint64_t wire_get_u64(struct wire_reader *reader);
@@ -45,10 +44,7 @@ int64_t wire_get_signed(struct wire_reader *reader);
 /* A count of items of at least item_bytes each; bad if the remaining bytes cannot hold them. */
 uint32_t wire_get_count(struct wire_reader *reader, size_t item_bytes);
 
-/* Sets `bad` and `no_memory`. Callers use it when one of their allocations fails. */
-void wire_no_memory(struct wire_reader *reader);
-
-/* 0 if everything was read and nothing was bad; -ENOMEM; else -EBADMSG naming `what`. */
+/* 0 if everything was read and nothing was bad; else -EBADMSG naming `what`. */
 int wire_end(const struct wire_reader *reader, const char *what, struct err *err);
 
 /* A number that is not finite and a text that is NULL are written as unknown. */

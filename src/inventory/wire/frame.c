@@ -90,7 +90,7 @@ int frame_reader_add(struct frame_reader *reader, const void *data, size_t lengt
         reader->consumed = 0;
     }
     strbuf_append(buffer, data, length);
-    return buffer->failed ? -ENOMEM : 0;
+    return 0;
 }
 
 int frame_reader_next(struct frame_reader *reader, struct frame *out_frame, struct err *err)

@@ -115,8 +115,6 @@ uint32_t trace_head_put(const struct trace_head *head, uint8_t *out_bytes)
 /* 0 if all was read and nothing was missing. */
 static int end(const struct wire_reader *reader, const char *what, struct err *err)
 {
-    if (reader->no_memory)
-        return err_no_memory(err);
     if (reader->bad || reader->position != reader->length)
         return err_set(err, -EINVAL, "expected the fields of the %s of a trace", what);
     return 0;
