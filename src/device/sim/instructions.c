@@ -102,7 +102,7 @@ int gpu_run_code(struct device *device, const void *request, void *answer, struc
     return 0;
 }
 
-static int find_row(const char *name)
+static int find_instruction(const char *name)
 {
     for (size_t i = 0; i < instruction_count; i++)
         if (str_equal(instruction_table[i].name, name))
@@ -118,7 +118,7 @@ int sim_read_instructions(const struct yaml_node *node, struct sim_model *model,
     model->has_instructions = true;
     for (size_t i = 0; i < yaml_count(node); i++) {
         const struct yaml_node *item = yaml_at(node, i);
-        int row = find_row(yaml_key(node, i));
+        int row = find_instruction(yaml_key(node, i));
         if (row < 0)
             return yaml_error(item, err, "no instruction is called \"%.60s\"", yaml_key(node, i));
         if (yaml_kind(item) != YAML_SEQUENCE || yaml_count(item) < 2 || yaml_count(item) > 3)
