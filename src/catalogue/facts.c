@@ -45,7 +45,7 @@ enum { CELSIUS_MAX = 200, BANKS_MAX = 640 };
         }                                                                                          \
     }
 
-const struct health_row health_rows[HEALTH_FACTS] = {
+const struct health_row catalogue_health[HEALTH_FACTS] = {
     [HEALTH_TEMPERATURE] = {"temperature_c", "temperature",
                             .nvml = {NVML_SHAPE_CHOSEN,
                                      "nvmlDeviceGetTemperature",
@@ -200,7 +200,7 @@ static const char *const compute_modes[] = {"default", "exclusive_thread", "proh
         }                                                                                          \
     }
 
-const struct setting_row setting_rows[] = {
+const struct setting_row catalogue_settings[] = {
     {INVENTORY_HARDWARE, "sms", "SMs"},
     {INVENTORY_HARDWARE, "cores", .nvml = NUMBER("NumGpuCores")},
     {INVENTORY_HARDWARE, "l2_bytes", "L2"},
@@ -252,21 +252,21 @@ const struct setting_row setting_rows[] = {
      .kind = KIND_DEGRADED},
     {INVENTORY_CONFIG, "pcie_under_load", .compared = COMPARED_NOT},
 };
-const size_t setting_row_count = COUNT_OF(setting_rows);
+const size_t catalogue_setting_count = COUNT_OF(catalogue_settings);
 
 static const struct setting_row *setting_find(const char *key)
 {
-    for (size_t i = 0; i < COUNT_OF(setting_rows); i++)
-        if (strcmp(setting_rows[i].key, key) == 0)
-            return &setting_rows[i];
+    for (size_t i = 0; i < COUNT_OF(catalogue_settings); i++)
+        if (strcmp(catalogue_settings[i].key, key) == 0)
+            return &catalogue_settings[i];
     return NULL;
 }
 
 static const struct health_row *health_find(const char *key)
 {
     for (size_t i = 0; i < HEALTH_FACTS; i++)
-        if (strcmp(health_rows[i].key, key) == 0)
-            return &health_rows[i];
+        if (strcmp(catalogue_health[i].key, key) == 0)
+            return &catalogue_health[i];
     return NULL;
 }
 

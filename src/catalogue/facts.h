@@ -105,7 +105,7 @@ struct health_row {
                                 distribution, in this unit; NULL: it does not */
 };
 
-extern const struct health_row health_rows[HEALTH_FACTS];
+extern const struct health_row catalogue_health[HEALTH_FACTS];
 
 struct setting_row {
     enum inventory_facts set;
@@ -120,8 +120,8 @@ struct setting_row {
 
 /* Facts of hardware, board and settings that have something to say beyond their key. Others need no
  * row. */
-extern const struct setting_row setting_rows[];
-extern const size_t setting_row_count;
+extern const struct setting_row catalogue_settings[];
+extern const size_t catalogue_setting_count;
 
 /* How facts of this set with this key are compared. */
 struct fact_manner {
@@ -140,7 +140,7 @@ const char *catalogue_moment_unit(const char *key);
 /* The key of a fact. */
 static inline const char *health_key(enum health_fact fact)
 {
-    return health_rows[fact].key;
+    return catalogue_health[fact].key;
 }
 
 #endif

@@ -11,12 +11,12 @@ static void every_health_fact_has_a_row(void **state)
 {
     (void)state;
     for (size_t i = 0; i < HEALTH_FACTS; i++) {
-        const struct health_row *row = &health_rows[i];
+        const struct health_row *row = &catalogue_health[i];
         if (!row->key || !row->words)
             fail_msg("health fact %zu has no row, or no words", i);
         print_message("%s\n", row->key);
         for (size_t k = 0; k < i; k++)
-            assert_string_not_equal(row->key, health_rows[k].key);
+            assert_string_not_equal(row->key, catalogue_health[k].key);
         assert_int_equal(row->nvml.shape != NVML_SHAPE_NONE, row->nvml.symbol != NULL);
         if (row->nvml.symbol)
             assert_memory_equal(row->nvml.symbol, "nvmlDevice", 10);
@@ -59,9 +59,9 @@ static void settings_are_found(void **state)
         if (manner.compared != COMPARED_NOT)
             assert_int_equal(manner.kind, cases[i].manner.kind);
     }
-    for (size_t i = 0; i < setting_row_count; i++)
+    for (size_t i = 0; i < catalogue_setting_count; i++)
         for (size_t k = 0; k < i; k++)
-            assert_string_not_equal(setting_rows[i].key, setting_rows[k].key);
+            assert_string_not_equal(catalogue_settings[i].key, catalogue_settings[k].key);
     assert_string_equal(catalogue_words("ecc"), "ECC");
     assert_null(catalogue_words("persistence"));
     assert_non_null(catalogue_moment_unit("power_draw_w"));

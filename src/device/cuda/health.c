@@ -262,7 +262,7 @@ static const double OPEN_S_MIN = 0.1;
 /* The question of a fact, by the catalogue. */
 static const struct nvml_question *question_of(enum health_fact fact)
 {
-    return &health_rows[fact].nvml;
+    return &catalogue_health[fact].nvml;
 }
 
 /* How many degrees the GPU is below its slowdown temperature. On GPUs before Ada, NVML knows that

@@ -356,9 +356,9 @@ void nvml_report(const struct nvml_gpu *gpu, const char *key, const struct nvml_
 
 void nvml_report_settings(const struct nvml_gpu *gpu, enum inventory_facts set, struct facts *facts)
 {
-    for (size_t i = 0; i < setting_row_count; i++)
-        if (setting_rows[i].set == set && setting_rows[i].nvml.shape)
-            nvml_report(gpu, setting_rows[i].key, &setting_rows[i].nvml, facts);
+    for (size_t i = 0; i < catalogue_setting_count; i++)
+        if (catalogue_settings[i].set == set && catalogue_settings[i].nvml.shape)
+            nvml_report(gpu, catalogue_settings[i].key, &catalogue_settings[i].nvml, facts);
 }
 
 void nvml_report_number(const struct nvml_gpu *gpu, const char *key, int result, int64_t number,

@@ -113,7 +113,7 @@ const char *const sim_fabric_words[] = {
 void sim_health_defaults(double health[HEALTH_NUMBERS])
 {
     for (size_t i = 0; i < HEALTH_NUMBERS; i++)
-        health[i] = health_rows[i].sim.healthy;
+        health[i] = catalogue_health[i].sim.healthy;
 }
 
 void sim_health_apply(const struct sim_health_value values[HEALTH_NUMBERS],
@@ -198,13 +198,13 @@ int sim_health_read(const struct yaml_node *node, struct sim_health_value health
     const struct yaml_node *nodes[HEALTH_NUMBERS] = {0};
     struct yaml_field fields[HEALTH_NUMBERS];
     for (size_t i = 0; i < HEALTH_NUMBERS; i++)
-        fields[i] = (struct yaml_field){health_rows[i].key, YAML_NODE, i * sizeof *nodes};
+        fields[i] = (struct yaml_field){catalogue_health[i].key, YAML_NODE, i * sizeof *nodes};
     int rc = yaml_read_fields(node, fields, HEALTH_NUMBERS, nodes, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < HEALTH_NUMBERS; i++) {
         if (nodes[i])
-            rc = read_health_value(&health_rows[i], nodes[i], &health[i], err);
+            rc = read_health_value(&catalogue_health[i], nodes[i], &health[i], err);
         if (rc)
             return rc;
     }
@@ -228,10 +228,10 @@ static void set_health(const struct sim_model *model, struct facts *facts)
     else
         facts_set_text(facts, health_key(HEALTH_FABRIC_STATE), sim_fabric_words[state]);
     for (size_t i = 0; i < HEALTH_NUMBERS; i++) {
-        if (health_rows[i].is_flag)
-            facts_set_bool(facts, health_rows[i].key, model->health[i] > 0);
+        if (catalogue_health[i].is_flag)
+            facts_set_bool(facts, catalogue_health[i].key, model->health[i] > 0);
         else
-            facts_set_int(facts, health_rows[i].key, llround(model->health[i]));
+            facts_set_int(facts, catalogue_health[i].key, llround(model->health[i]));
     }
     strbuf_fini(&throttle);
     strbuf_fini(&xids);

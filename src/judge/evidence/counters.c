@@ -214,7 +214,7 @@ static void grown_find(const struct grown_view *view, const struct inventory_loo
 /* Errors since the driver was loaded are also among those in the GPU's life. */
 static bool grown_is_reported(const struct grown_view *view, uint32_t gpu)
 {
-    return view->counter == &health_rows[HEALTH_ECC_CORRECTED_VOLATILE] &&
+    return view->counter == &catalogue_health[HEALTH_ECC_CORRECTED_VOLATILE] &&
            (issue_find(view->judge, gpu, "health.ecc_corrected_dram", BASIS_BASELINE) ||
             issue_find(view->judge, gpu, "health.ecc_corrected_sram", BASIS_BASELINE));
 }
@@ -271,7 +271,7 @@ void stage_counter_drift(struct judge *judge)
                               .growths = mem_array(count, sizeof *view.growths),
                               .scratch = mem_array(count, sizeof *view.scratch)};
     for (size_t i = 0; i < HEALTH_FACTS; i++) {
-        view.counter = &health_rows[i];
+        view.counter = &catalogue_health[i];
         if (!view.counter->growth.rule)
             continue;
         view.column = fleet_facts(fleet, SET_HEALTH, view.counter->key);

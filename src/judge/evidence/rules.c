@@ -212,8 +212,8 @@ static void check_pending(struct judge *judge, const char *key, const char *pend
 void stage_rules(struct judge *judge)
 {
     for (size_t i = 0; i < HEALTH_FACTS; i++)
-        if (health_rows[i].rule)
-            health_rule_apply(judge, &health_rows[i]);
+        if (catalogue_health[i].rule)
+            health_rule_apply(judge, &catalogue_health[i]);
     check_inforom(judge);
     check_nvlinks(judge);
     check_fabric(judge);

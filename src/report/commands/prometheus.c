@@ -341,17 +341,17 @@ static void prometheus_put_counters(const struct exposition *to, const struct in
     exposition_gauge(to, "gpumemtopo_gpu_health", NULL,
                      "What the driver counted of a GPU; only counters that are not 0.");
     for (size_t i = 0; i < HEALTH_FACTS; i++)
-        if (health_rows[i].is_counter)
-            known[i] = health_put_counter(to, inventory, usual, health_rows[i].key);
+        if (catalogue_health[i].is_counter)
+            known[i] = health_put_counter(to, inventory, usual, catalogue_health[i].key);
     known[HEALTH_XID] = health_put_xids(to, inventory, usual);
     exposition_gauge(to, name, NULL,
                      "GPUs of which the driver told this counter. Without a sample of "
                      "gpumemtopo_gpu_health it is 0 for them.");
     for (size_t i = 0; i < HEALTH_FACTS; i++) {
-        if (!health_rows[i].is_counter && i != HEALTH_XID)
+        if (!catalogue_health[i].is_counter && i != HEALTH_XID)
             continue;
         strbuf_puts(to->out, name);
-        exposition_label(to, "{fact=\"", health_rows[i].key);
+        exposition_label(to, "{fact=\"", catalogue_health[i].key);
         exposition_value(to, "} ", (double)known[i]);
     }
 }

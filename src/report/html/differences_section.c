@@ -242,10 +242,11 @@ static void moments_put_rows(struct strbuf *out, const struct html_data *data)
     struct moment *moments = mem_array(data->inventory->gpu_count, sizeof *moments);
     for (size_t m = 0; m < data->inventory->model_count; m++) {
         for (size_t i = 0; i < HEALTH_FACTS; i++)
-            moments_put_row(out, data, m, health_rows[i].key, health_rows[i].moment_unit, moments);
-        for (size_t i = 0; i < setting_row_count; i++)
-            moments_put_row(out, data, m, setting_rows[i].key, setting_rows[i].moment_unit,
+            moments_put_row(out, data, m, catalogue_health[i].key, catalogue_health[i].moment_unit,
                             moments);
+        for (size_t i = 0; i < catalogue_setting_count; i++)
+            moments_put_row(out, data, m, catalogue_settings[i].key,
+                            catalogue_settings[i].moment_unit, moments);
     }
     free(moments);
 }
