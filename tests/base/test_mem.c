@@ -64,7 +64,7 @@ struct exhaustion {
     const char *name;
     void (*take)(void);
     void (*handler)(size_t bytes); /* NULL: the default */
-    const char *line;              /* what stderr begins with */
+    const char *line;              /* on stderr */
 };
 
 /* In a child: what it writes to stderr, and its exit code. */
@@ -82,8 +82,10 @@ static int exhaust(const struct exhaustion *row, char *out_line, size_t room)
         _exit(0);
     }
     close(ends[1]);
-    ssize_t length = read(ends[0], out_line, room - 1);
-    out_line[length > 0 ? length : 0] = '\0';
+    size_t length = 0;
+    for (ssize_t n; (n = read(ends[0], out_line + length, room - 1 - length)) > 0;)
+        length += (size_t)n;
+    out_line[length] = '\0';
     close(ends[0]);
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -102,10 +104,10 @@ static void says_where_memory_ends(void **state)
         {"a handler", take_too_much, handler_writes, "handler: "},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        char line[200];
+        char line[8192]; /* AddressSanitizer adds words of its own */
         print_message("%s\n", rows[i].name);
         assert_int_equal(exhaust(&rows[i], line, sizeof line), 1);
-        assert_memory_equal(line, rows[i].line, strlen(rows[i].line));
+        assert_non_null(strstr(line, rows[i].line));
     }
 }
 

@@ -61,7 +61,7 @@ def case_alone(folder):
         if text and listed:
             check(field(text, "gpus") == "2", what)
         if text and not listed:
-            check(code == 4 and "out of memory" in text, what)
+            check(code == 4 and ("out of memory" in text or "Cannot allocate memory" in text), what)
 
 
 main(globals())
