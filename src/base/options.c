@@ -188,7 +188,7 @@ static void print_help_lines(const struct option_set *set, struct strbuf *out)
     }
 }
 
-/* Text of roff: a hyphen is \-. */
+/* Text of roff: a hyphen is \-, and the quote of a shell is not that of a text. */
 static void put_roff(struct strbuf *out, const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -196,6 +196,8 @@ static void put_roff(struct strbuf *out, const char *text, size_t length)
             strbuf_puts(out, "\\-");
         else if (text[i] == '\\')
             strbuf_puts(out, "\\e");
+        else if (text[i] == '\'')
+            strbuf_puts(out, "\\(aq");
         else
             strbuf_append(out, &text[i], 1);
     }
@@ -209,7 +211,7 @@ static bool begins_word(const char *text, const char *at, const char *word)
            (!at[length] || !strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZ-_", at[length]));
 }
 
-/* Breaks lines at spaces, and behind a sentence. A line must not begin with a dot or a quote. */
+/* Breaks lines at spaces, and behind a sentence. A line must not begin with a dot. */
 static void put_lines(struct strbuf *out, const char *text)
 {
     enum { LINE_MAX_COLUMNS = 78 };
@@ -220,7 +222,7 @@ static void put_lines(struct strbuf *out, const char *text)
             column = 0, strbuf_puts(out, "\n");
         if (column)
             column++, strbuf_puts(out, " ");
-        else if (*at == '.' || *at == '\'')
+        else if (*at == '.')
             strbuf_puts(out, "\\&");
         strbuf_append(out, at, length);
         column += length;

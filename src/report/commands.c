@@ -66,6 +66,20 @@ static int run_html(const struct command_options *options)
     return code;
 }
 
+/* What several commands have alike. */
+#define OUTPUT_OPTION                                                                              \
+    {                                                                                              \
+        .name = "--output", .letter = 'o', .argument = "OUT", .kind = OPTION_TEXT,                 \
+        .offset = offsetof(struct command_options, output), .help = "where to (default: stdout)",  \
+        .more = "The output file; the default is the standard output."                             \
+    }
+#define ANONYMOUS_OPTION                                                                           \
+    {                                                                                              \
+        .name = "--anonymous", .offset = offsetof(struct command_options, anonymous),              \
+        .help = "pseudonyms instead of names and serial numbers",                                  \
+        .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."     \
+    }
+
 static const struct option show_options[] = {
     {.name = "--topology",
      .offset = offsetof(struct command_options, topology),
@@ -99,10 +113,7 @@ static const struct option show_options[] = {
      .completes = "none",
      .help = "default: the terminal's, or 100",
      .more = "The width of the output. The default is the width of the terminal, or 100."},
-    {.name = "--anonymous",
-     .offset = offsetof(struct command_options, anonymous),
-     .help = "pseudonyms instead of names and serial numbers",
-     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
+    ANONYMOUS_OPTION,
 };
 
 static const struct option accept_options[] = {
@@ -112,13 +123,7 @@ static const struct option accept_options[] = {
      .offset = offsetof(struct command_options, order),
      .help = "what was ordered; needed",
      .more = "The order; required."},
-    {.name = "--output",
-     .letter = 'o',
-     .argument = "OUT",
-     .kind = OPTION_TEXT,
-     .offset = offsetof(struct command_options, output),
-     .help = "where to (default: stdout)",
-     .more = "The output file; the default is the standard output."},
+    OUTPUT_OPTION,
     {.name = "--html",
      .argument = "PAGE",
      .kind = OPTION_TEXT,
@@ -137,20 +142,11 @@ static const struct option accept_options[] = {
 };
 
 static const struct option diff_options[] = {
-    {.name = "--anonymous",
-     .offset = offsetof(struct command_options, anonymous),
-     .help = "pseudonyms instead of names and serial numbers",
-     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
+    ANONYMOUS_OPTION,
 };
 
 static const struct option html_options[] = {
-    {.name = "--output",
-     .letter = 'o',
-     .argument = "OUT",
-     .kind = OPTION_TEXT,
-     .offset = offsetof(struct command_options, output),
-     .help = "where to (default: stdout)",
-     .more = "The output file; the default is the standard output."},
+    OUTPUT_OPTION,
     {.name = "--anonymous",
      .offset = offsetof(struct command_options, anonymous),
      .help = "pseudonyms instead of names and serial numbers",
@@ -174,17 +170,8 @@ static const struct option html_options[] = {
 };
 
 static const struct option merge_options[] = {
-    {.name = "--output",
-     .letter = 'o',
-     .argument = "OUT",
-     .kind = OPTION_TEXT,
-     .offset = offsetof(struct command_options, output),
-     .help = "where to (default: stdout)",
-     .more = "The output file; the default is the standard output."},
-    {.name = "--anonymous",
-     .offset = offsetof(struct command_options, anonymous),
-     .help = "pseudonyms instead of names and serial numbers",
-     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
+    OUTPUT_OPTION,
+    ANONYMOUS_OPTION,
     {.name = "--config",
      .letter = 'c',
      .argument = "CONFIG",
@@ -217,13 +204,7 @@ static const struct option merge_options[] = {
 };
 
 static const struct option share_options[] = {
-    {.name = "--output",
-     .letter = 'o',
-     .argument = "OUT",
-     .kind = OPTION_TEXT,
-     .offset = offsetof(struct command_options, output),
-     .help = "where to (default: stdout)",
-     .more = "The output file; the default is the standard output."},
+    OUTPUT_OPTION,
     {.name = "--config",
      .letter = 'c',
      .argument = "CONFIG",
@@ -238,17 +219,8 @@ static const struct option share_options[] = {
 };
 
 static const struct option json_options[] = {
-    {.name = "--output",
-     .letter = 'o',
-     .argument = "OUT",
-     .kind = OPTION_TEXT,
-     .offset = offsetof(struct command_options, output),
-     .help = "where to (default: stdout)",
-     .more = "The output file; the default is the standard output."},
-    {.name = "--anonymous",
-     .offset = offsetof(struct command_options, anonymous),
-     .help = "pseudonyms instead of names and serial numbers",
-     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
+    OUTPUT_OPTION,
+    ANONYMOUS_OPTION,
     {.name = "--mt4g",
      .offset = offsetof(struct command_options, mt4g),
      .help = "one model's topology with the keys of MT4G",
@@ -277,20 +249,11 @@ static const struct option prometheus_options[] = {
      .help = "the format OpenMetrics, for what is pushed",
      .more = "Write the same samples in the format OpenMetrics 1.0, with units and an end mark, for"
              " systems to which it is pushed. The textfile collector does not read it."},
-    {.name = "--anonymous",
-     .offset = offsetof(struct command_options, anonymous),
-     .help = "pseudonyms instead of names and serial numbers",
-     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
+    ANONYMOUS_OPTION,
 };
 
 static const struct option history_options[] = {
-    {.name = "--output",
-     .letter = 'o',
-     .argument = "OUT",
-     .kind = OPTION_TEXT,
-     .offset = offsetof(struct command_options, output),
-     .help = "where to (default: stdout)",
-     .more = "The output file; the default is the standard output."},
+    OUTPUT_OPTION,
     {.name = "--json",
      .offset = offsetof(struct command_options, json),
      .help = "everything, as JSON",
@@ -333,10 +296,7 @@ static const struct option history_options[] = {
     {.name = "--keep-all",
      .offset = offsetof(struct command_options, keep_all),
      .help = "do not thin out the store"},
-    {.name = "--anonymous",
-     .offset = offsetof(struct command_options, anonymous),
-     .help = "pseudonyms instead of names and serial numbers",
-     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
+    ANONYMOUS_OPTION,
 };
 
 static const struct option rma_options[] = {
@@ -376,10 +336,7 @@ static const struct option nagios_options[] = {
      .offset = offsetof(struct command_options, warn_watch),
      .help = "watched GPUs are a WARNING",
      .more = "Watched GPUs are a WARNING too."},
-    {.name = "--anonymous",
-     .offset = offsetof(struct command_options, anonymous),
-     .help = "pseudonyms instead of names and serial numbers",
-     .more = "Write pseudonyms instead of host names, UUIDs, serial numbers and addresses."},
+    ANONYMOUS_OPTION,
 };
 
 static const struct option undrain_options[] = {
@@ -389,7 +346,7 @@ static const struct option undrain_options[] = {
      .offset = offsetof(struct command_options, drained),
      .help = "drained nodes, as sinfo lists them (see the man page); needed",
      .more = "The drained nodes, as `SLURM_TIME_FORMAT=%s sinfo -h -N -t drain -o "
-             "\\(aq%N|%H|%E\\(aq` prints them; required."},
+             "'%N|%H|%E'` prints them; required."},
 };
 
 #define OPTIONS(table) (table), COUNT_OF(table)

@@ -27,7 +27,7 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct values, output),
      .help = "where to",
-     .more = "The file; `-` is the standard output. FILE is written whole, FILES are not."},
+     .more = "The file; `-` is the standard output. FILE is written whole, FILES' names are not."},
     {.name = "--quiet", .offset = offsetof(struct values, quiet), .help = "say less"},
     {.name = "--colour",
      .argument = "WHEN",
@@ -160,8 +160,8 @@ static void prints(void **state)
              "\nInput:\n"
              "      --file FILE           read it\n"},
         {"man", ".SS Output\n.TP\n\\fB\\-o\\fR, \\fB\\-\\-output\\fR \\fIFILE\\fR\nThe file;\n"
-                "\\fB\\-\\fR is the standard output.\n\\fIFILE\\fR is written whole, FILES are "
-                "not.\n.TP\n\\fB\\-\\-quiet\\fR\nSay less.\n"},
+                "\\fB\\-\\fR is the standard output.\n\\fIFILE\\fR is written whole, FILES\\(aq "
+                "names are not.\n.TP\n\\fB\\-\\-quiet\\fR\nSay less.\n"},
         {"words", "--output -o file\n--quiet - flag\n--colour - words auto always never\n"
                   "--file - file\n--seconds - none\n--jobs -j none\n--help -h flag\n"},
     };
