@@ -1,14 +1,18 @@
-/* All counts of all kernels in many configurations, held against a golden file: what makes the
- * model faster must not change its results. test_counts FILE compares, test_counts --print prints
- * the file. */
+/* All counts of all kernels in many configurations, compared with a golden file: what makes the
+ * model faster must not change its results. The file has a table for each kernel: a column for each
+ * configuration, a row for each count. test_counts FILE compares, test_counts --print prints the
+ * file. */
+#include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "predict/model.h"
 
-enum { TEXT_MAX = 512 };
+enum { LINE_MAX_BYTES = 512 };
 
 /* Caches so small that every kernel overflows both. */
 static struct model_config small_gpu(void)
@@ -152,35 +156,66 @@ static const struct {
     {"parts", with_parts},
 };
 
-static size_t put_l2(char *text, size_t at, const struct model_l2_counts *l2)
+/* A row of a table: one count in all configurations. */
+static const struct count_row {
+    const char *name;
+    size_t offset, size; /* of the member; size 0: curve_sum() */
+} count_rows[] = {
+#define MEMBER(name)                                                                               \
+#name, offsetof(struct model_counts, name), sizeof((struct model_counts *)0)->name
+    {MEMBER(accesses)},
+    {MEMBER(lines)},
+    {MEMBER(l1_reads)},
+    {MEMBER(l1_read_hits)},
+    {MEMBER(l1_writes)},
+    {MEMBER(l1_write_hits)},
+    {MEMBER(merges)},
+    {MEMBER(fails)},
+    {MEMBER(steps)},
+    {MEMBER(waits_l1)},
+    {MEMBER(waits_l2)},
+    {MEMBER(waits_main)},
+    {MEMBER(warps_in_flight)},
+    {MEMBER(active_sms)},
+    {MEMBER(blocks_in_flight)},
+    {MEMBER(l2.reads)},
+    {MEMBER(l2.read_hits)},
+    {MEMBER(l2.writes)},
+    {MEMBER(l2.write_hits)},
+    {MEMBER(l2.main_reads)},
+    {MEMBER(l2.main_writes)},
+    {MEMBER(l2_bypassed.reads)},
+    {MEMBER(l2_bypassed.read_hits)},
+    {MEMBER(l2_bypassed.writes)},
+    {MEMBER(l2_bypassed.write_hits)},
+    {MEMBER(l2_bypassed.main_reads)},
+    {MEMBER(l2_bypassed.main_writes)},
+    {"curve_sum", 0, 0},
+#undef MEMBER
+};
+
+/* The curves of reuse distances as one number. */
+static uint64_t curve_sum(const struct model_counts *counts)
 {
-    const uint64_t all[] = {l2->reads,      l2->read_hits,  l2->writes,
-                            l2->write_hits, l2->main_reads, l2->main_writes};
-    for (size_t i = 0; i < COUNT_OF(all); i++)
-        at += (size_t)snprintf(text + at, TEXT_MAX - at, " %llu", (unsigned long long)all[i]);
-    return at;
+    const struct model_curve *l1 = &counts->l1_curve, *l2 = &counts->l2_curve;
+    uint64_t sum = l1->accesses + l1->count;
+    for (size_t i = 0; i < l1->count; i++)
+        sum = sum * 31 + l1->hits[i];
+    for (size_t i = 0; i < l2->count; i++)
+        sum = sum * 31 + l2->hits[i];
+    return sum;
 }
 
-/* One line: all counts. The curves of reuse distances are summed up. */
-static void put_counts(char text[TEXT_MAX], const char *kernel, const char *variant,
-                       const struct model_counts *c)
+static uint64_t row_value(const struct count_row *row, const struct model_counts *counts)
 {
-    uint64_t curve = c->l1_curve.accesses + c->l1_curve.count;
-    for (size_t i = 0; i < c->l1_curve.count; i++)
-        curve = curve * 31 + c->l1_curve.hits[i];
-    for (size_t i = 0; i < c->l2_curve.count; i++)
-        curve = curve * 31 + c->l2_curve.hits[i];
-    const uint64_t all[] = {
-        c->accesses,        c->lines,         c->l1_reads,         c->l1_read_hits,
-        c->l1_writes,       c->l1_write_hits, c->merges,           c->fails,
-        c->steps,           c->waits_l1,      c->waits_l2,         c->waits_main,
-        c->warps_in_flight, c->active_sms,    c->blocks_in_flight, curve};
-    size_t at = (size_t)snprintf(text, TEXT_MAX, "%s %s:", kernel, variant);
-    for (size_t i = 0; i < COUNT_OF(all); i++)
-        at += (size_t)snprintf(text + at, TEXT_MAX - at, " %llu", (unsigned long long)all[i]);
-    at = put_l2(text, at, &c->l2);
-    at = put_l2(text, at, &c->l2_bypassed);
-    snprintf(text + at, TEXT_MAX - at, "\n");
+    uint64_t wide;
+    uint32_t narrow;
+    const char *at = (const char *)counts + row->offset;
+    if (row->size == 0)
+        return curve_sum(counts);
+    if (row->size == sizeof narrow)
+        return memcpy(&narrow, at, sizeof narrow), narrow;
+    return memcpy(&wide, at, sizeof wide), wide;
 }
 
 /* Some ten thousand accesses; a whole number of tiles. */
@@ -199,48 +234,102 @@ static size_t variants_of(const struct kernel *kernel)
     return strcmp(kernel->name, "embedding") == 0 ? 3 : COUNT_OF(variants);
 }
 
-static int make_line(const struct kernel *kernel, size_t variant, char text[TEXT_MAX])
+static int kernel_counts(const struct kernel *kernel, size_t variant, struct model_counts *counts)
 {
     static struct kernel_launch launch;
-    static struct model_counts counts;
     struct model_config config = small_gpu();
     struct err err = {0};
     variants[variant].change(&config);
     int rc = kernel_launch_init(&launch, kernel, small_size(kernel), 0, 0, &err);
-    rc = rc ? rc : model_run(&config, &launch, &counts, &err);
+    rc = rc ? rc : model_run(&config, &launch, counts, &err);
     if (rc)
         fprintf(stderr, "%s %s: %s\n", kernel->name, variants[variant].name, err.text);
-    else
-        put_counts(text, kernel->name, variants[variant].name, &counts);
     return rc;
 }
 
-/* The golden file's next line is the expected one; without a file: prints it. */
-static bool is_golden(FILE *golden, const char *text)
+/* The table of a kernel: a column for each configuration, a row for each count. */
+static void put_table(const struct kernel *kernel,
+                      uint64_t values[COUNT_OF(variants)][COUNT_OF(count_rows)], struct strbuf *out)
 {
-    char expected[TEXT_MAX] = "";
-    if (!golden)
-        return fputs(text, stdout) >= 0;
-    if (fgets(expected, sizeof expected, golden) && strcmp(expected, text) == 0)
-        return true;
-    fprintf(stderr, "expected %sgot      %s", expected[0] ? expected : "nothing\n", text);
-    return false;
+    size_t columns = variants_of(kernel);
+    int widths[COUNT_OF(variants)];
+    for (size_t v = 0; v < columns; v++) {
+        widths[v] = (int)strlen(variants[v].name);
+        for (size_t r = 0; r < COUNT_OF(count_rows); r++) {
+            int width = snprintf(NULL, 0, "%" PRIu64, values[v][r]);
+            widths[v] = width > widths[v] ? width : widths[v];
+        }
+    }
+    strbuf_printf(out, "%-24s", kernel->name);
+    for (size_t v = 0; v < columns; v++)
+        strbuf_printf(out, "  %*s", widths[v], variants[v].name);
+    strbuf_puts(out, "\n");
+    for (size_t r = 0; r < COUNT_OF(count_rows); r++) {
+        strbuf_printf(out, "%-24s", count_rows[r].name);
+        for (size_t v = 0; v < columns; v++)
+            strbuf_printf(out, "  %*" PRIu64, widths[v], values[v][r]);
+        strbuf_puts(out, "\n");
+    }
+    strbuf_puts(out, "\n");
+}
+
+static int add_table(const struct kernel *kernel, struct strbuf *out)
+{
+    static uint64_t values[COUNT_OF(variants)][COUNT_OF(count_rows)];
+    static struct model_counts counts;
+    for (size_t v = 0; v < variants_of(kernel); v++) {
+        int rc = kernel_counts(kernel, v, &counts);
+        if (rc)
+            return rc;
+        for (size_t r = 0; r < COUNT_OF(count_rows); r++)
+            values[v][r] = row_value(&count_rows[r], &counts);
+    }
+    put_table(kernel, values, out);
+    return 0;
+}
+
+/* The table's lines are the next of the golden file. What differs is printed below the names of the
+ * columns. */
+static bool is_golden(FILE *golden, char *table)
+{
+    char expected[LINE_MAX_BYTES], *rest = table;
+    bool good = true;
+    int columns = (int)strcspn(table, "\n");
+    for (char *line; (line = strsep(&rest, "\n")) && rest;) {
+        if (!fgets(expected, sizeof expected, golden))
+            expected[0] = '\0';
+        expected[strcspn(expected, "\n")] = '\0';
+        if (strcmp(expected, line) == 0)
+            continue;
+        if (good)
+            fprintf(stderr, "          %.*s\n", columns, table);
+        fprintf(stderr, "expected: %s\ngot:      %s\n", expected, line);
+        good = false;
+    }
+    return good;
 }
 
 int main(int argc, char **argv)
 {
     bool print = argc == 2 && strcmp(argv[1], "--print") == 0, good = true;
     FILE *golden = argc == 2 && !print ? fopen(argv[1], "r") : NULL;
-    char text[TEXT_MAX];
+    char more[LINE_MAX_BYTES];
     if (!print && !golden) {
         fprintf(stderr, "test_counts FILE|--print\n");
         return EXIT_FAILURE;
     }
-    for (size_t k = 0; k < kernel_table_count; k++)
-        for (size_t v = 0; v < variants_of(&kernel_table[k]); v++)
-            good &= !make_line(&kernel_table[k], v, text) && is_golden(golden, text);
-    if (golden && fgets(text, sizeof text, golden)) {
-        fprintf(stderr, "more than expected in %s: %s", argv[1], text);
+    for (size_t k = 0; k < kernel_table_count; k++) {
+        struct strbuf table = {0};
+        if (add_table(&kernel_table[k], &table) != 0)
+            good = false;
+        else if (print)
+            fputs(table.data, stdout);
+        else
+            good &= is_golden(golden, table.data);
+        strbuf_fini(&table);
+    }
+    if (golden && fgets(more, sizeof more, golden)) {
+        fprintf(stderr, "more than expected in %s: %s", argv[1], more);
         good = false;
     }
     if (golden)
