@@ -2,10 +2,15 @@
 """Runs a test and fails it when processes that it started outlive it. Every test runs under this.
 
 usage: nothing_left.py COMMAND [ARGUMENT...]
+
+With TEST_TIMES=FILE it appends a line to FILE: seconds of CPU time, seconds of wall time, the command. CPU time
+tells what a test costs on a busy machine too.
 """
 import ctypes
 import os
 import pathlib
+import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -41,10 +46,15 @@ def describe(pid):
 # Whoever loses its parent becomes a child of this process.
 if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
     sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
+begin = time.monotonic()
 code = subprocess.run(sys.argv[1:]).returncode
 end = time.monotonic() + PATIENCE_S
 while not reap() and time.monotonic() < end:
     time.sleep(0.02)
+if os.environ.get("TEST_TIMES"):
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with open(os.environ["TEST_TIMES"], "a") as file:
+        file.write(f"{used.ru_utime + used.ru_stime:.2f} {time.monotonic() - begin:.2f} {shlex.join(sys.argv[1:])}\n")
 left = children()
 if left:
     print("processes left behind:", *map(describe, left), sep="\n  ", file=sys.stderr)
