@@ -54,7 +54,7 @@ const struct schema gpu_run_schema = {
     }
 
 static const struct schema_field gpu_plan_fields[] = {
-    GPU_IDENTITY_ROWS, {"gpus_given", FIELD_U32(struct gpu_result, run.gpus_allocated)}};
+    GPU_IDENTITY_ROWS, {"gpus_allocated", FIELD_U32(struct gpu_result, run.gpus_allocated)}};
 const struct schema gpu_plan_schema = {
     .name = "gpu_plan", .size = sizeof(struct gpu_result), SCHEMA_FIELDS(gpu_plan_fields)};
 

@@ -44,7 +44,7 @@ extern const struct schema gpu_run_schema, gpu_first_try_schema;
     {"first_try", FIELD_STRUCT(s, run, &gpu_first_try_schema), .flags = SCHEMA_OPTIONAL,           \
      .words = "if a first worker gave no result and the GPU was tried again"},                     \
     {                                                                                              \
-        "gpus_given", FIELD_U32(s, run.gpus_allocated),                                            \
+        "gpus_allocated", FIELD_U32(s, run.gpus_allocated),                                        \
             .flags = SCHEMA_OPTIONAL,                                                              \
             .words = "GPUs of the node that the launcher lets its tasks use; absent: not known"    \
     }

@@ -388,7 +388,8 @@ static const struct schema_field unmeasured_fields[] = {
     STATUS_ROW(struct inventory_unmeasured),
     {"reason", FIELD_TEXT(struct inventory_unmeasured, reason), .flags = SCHEMA_NULL,
      .privacy = SCHEMA_PRIVATE_TEXT},
-    {"gpus_given", FIELD_U32(struct inventory_unmeasured, gpus_allocated), .flags = SCHEMA_OPTIONAL,
+    {"gpus_allocated", FIELD_U32(struct inventory_unmeasured, gpus_allocated),
+     .flags = SCHEMA_OPTIONAL,
      .words = "of a rank that lists no GPU: so many the launcher gave to its node"},
 };
 static const struct schema unmeasured_schema = {

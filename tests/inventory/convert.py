@@ -67,6 +67,8 @@ def main():
     assert converted(OLD) == NEW, converted(OLD)
     assert converted(NEW) == NEW, converted(NEW)
     assert ONE_PEER[1] in converted(HEAD % (1, "a: 1", ONE_PEER[0], "b: 1"))
+    assert converted(NEW.replace("status: ok", "status: ok\n    gpus_given: 8")) == NEW.replace(
+        "status: ok", "status: ok\n    gpus_allocated: 8")
     with tempfile.TemporaryDirectory(prefix="gpumemtopo-convert-") as folder:
         old, new = pathlib.Path(folder) / "old.yaml", pathlib.Path(folder) / "new.yaml"
         old.write_text(OLD)

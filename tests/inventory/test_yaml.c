@@ -208,8 +208,8 @@ static void tries_are_read_back(void **state)
     inventory_print(&inventory, &text);
     assert_non_null(strstr(text.data, "\n    status: timed_out\n    first_try: {status: crashed, "
                                       "reason: \"worker killed by signal 11, at first\"}\n"));
-    assert_non_null(strstr(text.data, "\n    gpus_given: 8\n"));
-    assert_non_null(strstr(text.data, "during l2.size, gpus_given: 4}\n"));
+    assert_non_null(strstr(text.data, "\n    gpus_allocated: 8\n"));
+    assert_non_null(strstr(text.data, "during l2.size, gpus_allocated: 4}\n"));
     read_back(&text, &again);
     assert_int_equal(again.gpus[0].run.first_status, GPU_OK);
     assert_int_equal(again.gpus[0].run.gpus_allocated, 0);

@@ -61,7 +61,7 @@ static const struct schema_field gpu_rows[] = {
     {"first_status", FIELD_STATUS(struct record_gpu, gpu.run.first_status)},
     {"first_reason", FIELD_TEXT(struct record_gpu, gpu.run.first_reason), .flags = SCHEMA_NULL,
      .privacy = SCHEMA_PRIVATE_TEXT},
-    {"gpus_given", FIELD_U32(struct record_gpu, gpu.run.gpus_allocated)},
+    {"gpus_allocated", FIELD_U32(struct record_gpu, gpu.run.gpus_allocated)},
     {"closed", FIELD_BOOL(struct record_gpu, closed)},
     {"body_bytes", FIELD_U64(struct record_gpu, body_bytes)},
 };
@@ -75,7 +75,7 @@ static const struct schema_field unknown_rows[] = {
     {"status", FIELD_STATUS(struct gpu_result, status)},
     {"reason", FIELD_TEXT(struct gpu_result, reason), .flags = SCHEMA_NULL,
      .privacy = SCHEMA_PRIVATE_TEXT},
-    {"gpus_given", FIELD_U32(struct gpu_result, run.gpus_allocated)},
+    {"gpus_allocated", FIELD_U32(struct gpu_result, run.gpus_allocated)},
 };
 static const struct schema unknown_schema = {
     .name = "unknown", .size = sizeof(struct gpu_result), SCHEMA_FIELDS(unknown_rows)};
