@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/curves.h"
 #include "inventory/link_row.h"
-#include "inventory/load_curve.h"
 
 /* Texts and their indices, sorted for look-up. */
 struct indexed_text {

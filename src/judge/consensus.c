@@ -11,10 +11,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/curves.h"
 #include "inventory/fingerprint.h"
 #include "inventory/link_row.h"
-#include "inventory/load_curve.h"
-#include "inventory/surface_curves.h"
 #include "judge/robust.h"
 #include "judge/state.h"
 

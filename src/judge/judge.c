@@ -9,7 +9,6 @@
 #include "base/str.h"
 #include "inventory/results.h"
 #include "judge/consensus.h"
-#include "judge/evidence/confirmations.h"
 #include "judge/evidence/link_matrix.h"
 #include "judge/evidence/stages.h"
 #include "judge/population_levels.h"
@@ -80,7 +79,7 @@ int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err
 {
     if (judge->fleet.count == judge->fleet.capacity)
         return err_set(err, -ENOSPC, "the judge has room for %zu GPUs", judge->fleet.capacity);
-    confirmations_add(judge, (uint32_t)judge->fleet.count, &gpu->measured_again);
+    judge_repeats_add(judge, (uint32_t)judge->fleet.count, &gpu->measured_again);
     fleet_add(&judge->fleet, gpu);
     return 0;
 }
@@ -206,7 +205,7 @@ static void fill_inventory_gpu(const struct judge *judge, uint32_t number,
                                  : GPU_OK;
     list_facts(fleet, SET_BOARD, number, &out->board);
     list_judged_values(judge, number, out);
-    confirmations_list(judge, number, &out->measured_again);
+    judge_repeats_list(judge, number, &out->measured_again);
     link_row_list(fleet, number, &out->links);
     judge_load_list(judge, number, &out->load);
     bool known = gpu->group != GROUP_NONE;

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "judge/conditions.h"
-#include "judge/student.h"
+#include "judge/robust.h"
 
 /* With this many GPUs, their own centre is better known than whether it differs from others. */
 enum { OWN_CENTER_MIN = 8 };
@@ -78,7 +78,7 @@ static bool fits_differ(const struct level_comparison *c, const struct populatio
     double error = CPD_MEDIAN_ERROR *
                    sqrt(a->sigma * a->sigma / (double)a->n + b->sigma * b->sigma / (double)b->n);
     double dof = (double)(a->n < b->n ? a->n : b->n) - 1;
-    return fabs(a->center - b->center) > student_quantile(c->tail / 2, dof) * error;
+    return fabs(a->center - b->center) > robust_student_quantile(c->tail / 2, dof) * error;
 }
 
 static double fit_distance(const struct population_fit *a, const struct population_fit *b)

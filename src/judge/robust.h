@@ -52,4 +52,10 @@ double robust_edge(const double *sizes, size_t n);
  * room for 4 n. */
 double robust_share(const double *x, const double *y, size_t n, double apart, double *scratch);
 
+/* The probability of a value above t, for t >= 0. */
+double robust_student_tail(double t, double dof);
+
+/* The value that is exceeded with probability `tail`, 0 < tail <= 0.5. */
+double robust_student_quantile(double tail, double dof);
+
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "judge/evidence/confirmations.h"
+#include "judge/evidence/stages.h"
 #include "judge/state.h"
 
 #define ANY(kind) EVIDENCE_SET(kind)
@@ -151,7 +151,7 @@ static void outlier_add_finding(struct inventory_outlier *entry, size_t room,
         .unit = str_copy(finding->unit ? fleet_text(fleet, finding->unit) : ""),
         .basis = str_copy(basis_name(finding->basis)),
         .cause = str_copy(finding->cause),
-        .confirmed = confirmations_text(finding),
+        .confirmed = judge_confirmation_text(finding),
         .value = measure_digits(finding->value, 6),
         .expected = measure_digits(finding->expected, 6),
         .deviation = measure_digits(finding->deviation, 3),

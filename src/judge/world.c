@@ -2,6 +2,7 @@
 #include "judge/world.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,4 +255,26 @@ void world_add(struct world *into, const struct world *from)
             world_add_population(world_have_population(own, model->populations[p].part),
                                  &model->populations[p]);
     }
+}
+
+void world_program(const char *version, const char *backend, char out_word[WORLD_PROGRAM_MAX])
+{
+    bool simulated = backend && strcmp(backend, "cuda") != 0;
+    snprintf(out_word, WORLD_PROGRAM_MAX, "%.40s%s%.16s", version ? version : "",
+             simulated ? " " : "", simulated ? backend : "");
+}
+
+/* The length up to the second dot. */
+static size_t release_length(const char *word)
+{
+    size_t length = strcspn(word, ". ");
+    return word[length] == '.' ? length + 1 + strcspn(word + length + 1, ". ") : length;
+}
+
+bool world_program_alike(const char *a, const char *b)
+{
+    size_t length = release_length(a);
+    const char *backend_a = strchr(a, ' '), *backend_b = strchr(b, ' ');
+    return length == release_length(b) && strncmp(a, b, length) == 0 &&
+           strcmp(backend_a ? backend_a : "", backend_b ? backend_b : "") == 0;
 }

@@ -102,4 +102,13 @@ struct world_figure *world_have_figure(struct world_population *population, cons
 void world_add_word(struct world_words *words, const char *word);
 void world_add_month(struct world *world, const char *time);
 
+enum { WORLD_PROGRAM_MAX = 64 };
+
+/* "0.1.0"; of simulated GPUs "0.1.0 sim". NULL counts as "". */
+void world_program(const char *version, const char *backend, char out_word[WORLD_PROGRAM_MAX]);
+
+/* True if both measure alike: versions that differ only behind the second dot, both simulated or
+ * both not. */
+bool world_program_alike(const char *a, const char *b);
+
 #endif

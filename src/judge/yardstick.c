@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "cpd/cpd.h"
 #include "judge/conditions.h"
-#include "judge/student.h"
+#include "judge/robust.h"
 
 enum {
     SLOPE_MIN = 32, /* GPUs needed to find how a figure follows the clock */
@@ -229,7 +229,8 @@ void yardstick_find_tails(const struct judge *judge, const struct group *group,
 /* The second factor: sigma was found from the middle of the distribution as if it were normal. */
 double yardstick_bound(double tail, double dof)
 {
-    return student_quantile(tail, dof) * CPD_QUARTILE_SIGMA / student_quantile(0.25, dof);
+    return robust_student_quantile(tail, dof) * CPD_QUARTILE_SIGMA /
+           robust_student_quantile(0.25, dof);
 }
 
 /* From this number of GPUs on, a population is always judged by its own scatter. */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "markup/html_text.h"
+#include "markup/html.h"
 
 static double scale_share(const struct chart_scale *scale, double value)
 {

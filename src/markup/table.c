@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "markup/html_text.h"
+#include "markup/html.h"
 
 void table_open(struct strbuf *out, const char *class)
 {

@@ -7,8 +7,7 @@
 
 #include "base/mem.h"
 #include "markup/chart.h"
-#include "markup/html_text.h"
-#include "markup/page.h"
+#include "markup/html.h"
 #include "predict/quantity.h"
 
 /* Predictions of one kernel: each model as it is, followed by its changes. */
@@ -627,7 +626,7 @@ void prediction_page(const struct prediction *predictions, size_t count, struct 
     bool with_file = false;
     for (size_t i = 0; i < count; i++)
         with_file |= strcmp(predictions[i].inventory, predictions[0].inventory) != 0;
-    page_begin(out, title, NULL);
+    html_page_begin(out, title, NULL);
     put_headline(out, predictions, count);
     put_navigation(out, predictions, count);
     section_absent(out, predictions, count);
@@ -636,7 +635,7 @@ void prediction_page(const struct prediction *predictions, size_t count, struct 
         put_kernel(out, &kernel, with_file);
     section_assumed(out, predictions, count, with_file);
     strbuf_puts(out, "</main>\n");
-    page_end(out, NULL);
+    html_page_end(out, NULL);
 }
 
 void prediction_print(const struct prediction *predictions, size_t count,

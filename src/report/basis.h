@@ -4,7 +4,6 @@
 
 #include "base/err.h"
 #include "judge/judge.h"
-#include "judge/program_word.h"
 #include "judge/reference.h"
 #include "judge/world.h"
 
@@ -16,7 +15,7 @@ struct report_basis {
     bool has_baseline;
     struct world world;
     bool has_world;
-    char program[PROGRAM_WORD_MAX]; /* that measured; "": not known */
+    char program[WORLD_PROGRAM_MAX]; /* that measured; "": not known */
 };
 
 /* Loads references from a folder (NULL: the shipped ones, if there are any) and an earlier

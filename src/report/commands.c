@@ -14,7 +14,6 @@ static int run_json(const struct command_options *options)
 {
     struct inventory inventory;
     struct strbuf text = {0};
-    struct err err = {0};
     if (options->model && !options->mt4g) {
         log_error("json: --model needs --mt4g; without it the whole inventory is written");
         return EXIT_BAD_INPUT;
@@ -28,10 +27,8 @@ static int run_json(const struct command_options *options)
         code = model ? EXIT_DONE : EXIT_BAD_INPUT;
         if (model)
             report_json_mt4g(&inventory, model, &text);
-    } else if (report_json(&inventory, &text, &err)) {
-        log_failure(&err);
-        code = EXIT_NO_REPORT;
-    }
+    } else
+        report_json(&inventory, &text);
     inventory_fini(&inventory);
     if (!code)
         return command_write(&text, options->output);

@@ -314,11 +314,11 @@ static int run_survey(struct run *run, struct inputs *prepared, double limit_s, 
     struct err why = {0};
     if (!standalone && resources_for_ranks(run->comm->size, &why))
         log_warning("%s", why.text);
-    program_word(GPUMEMTOPO_VERSION,
-                 run->record         ? record_provenance(run->record)->backend
-                 : options->simulate ? "sim"
-                                     : "cuda",
-                 prepared->basis.program);
+    world_program(GPUMEMTOPO_VERSION,
+                  run->record         ? record_provenance(run->record)->backend
+                  : options->simulate ? "sim"
+                                      : "cuda",
+                  prepared->basis.program);
     prepared->judge_basis = report_basis_view(&prepared->basis, &prepared->config.judge);
     prepared->judging.basis = &prepared->judge_basis;
     prepared->judging.replayed = run->record;

@@ -6,13 +6,7 @@
 #include "fuzz.h"
 #include "inventory/anonymous.h"
 #include "inventory/inventory.h"
-#include "report/commands/diff.h"
-#include "report/commands/nagios.h"
-#include "report/commands/prometheus.h"
-#include "report/commands/rma.h"
-#include "report/commands/share.h"
-#include "report/commands/undrain.h"
-#include "report/commands/validate.h"
+#include "report/commands/commands.h"
 #include "report/drain.h"
 #include "report/history/history.h"
 #include "report/history/history_changes.h"
@@ -107,9 +101,8 @@ static void report_for_people(const struct inventory *inventory, struct strbuf *
 static void report_for_programs(const struct inventory *inventory, struct strbuf *text)
 {
     const struct nagios_limits limits = {.max_age_s = 1};
-    struct err err = {0};
     report_nagios(inventory, &limits, text);
-    report_json(inventory, text, &err);
+    report_json(inventory, text);
     report_prometheus(inventory, false, text);
     report_prometheus(inventory, true, text);
     for (size_t i = 0; i < inventory->model_count; i++)

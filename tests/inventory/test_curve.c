@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "inventory/curve.h"
+#include "inventory/curves.h"
 
 static struct curve rising(size_t count)
 {

@@ -12,7 +12,6 @@
 
 #include "base/str.h"
 #include "inventory/wire/spool.h"
-#include "inventory/wire/spool_trust.h"
 #include "rich.h"
 
 static char folder[] = "/tmp/gpumemtopo-spool-XXXXXX";

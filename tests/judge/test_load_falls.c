@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "inventory/load_curve.h"
+#include "inventory/curves.h"
 
 enum { COUNT = 12, POWER = 0x4, HEAT = 0x20, SLOWDOWN = 0x8 };
 

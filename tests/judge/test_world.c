@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "judge/program_word.h"
 #include "judge/world.h"
 
 #define HEAD                                                                                       \
@@ -183,15 +182,15 @@ static void combines_quantiles(void **state)
 static void tells_programs_apart(void **state)
 {
     (void)state;
-    char word[PROGRAM_WORD_MAX];
-    program_word("0.1.0", "cuda", word);
+    char word[WORLD_PROGRAM_MAX];
+    world_program("0.1.0", "cuda", word);
     assert_string_equal(word, "0.1.0");
-    program_word("0.1.0", "sim", word);
+    world_program("0.1.0", "sim", word);
     assert_string_equal(word, "0.1.0 sim");
-    assert_true(program_word_alike("0.1.0", "0.1.7"));
-    assert_false(program_word_alike("0.1.0", "0.2.0"));
-    assert_false(program_word_alike("0.1.0", "0.11.0"));
-    assert_false(program_word_alike("0.1.0", "0.1.0 sim"));
+    assert_true(world_program_alike("0.1.0", "0.1.7"));
+    assert_false(world_program_alike("0.1.0", "0.2.0"));
+    assert_false(world_program_alike("0.1.0", "0.11.0"));
+    assert_false(world_program_alike("0.1.0", "0.1.0 sim"));
 }
 
 /* One GPU with board part 900-1, read bandwidth 4350 GB/s times `factor`. */

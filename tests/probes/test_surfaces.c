@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 #include "device/sim/stream.h"
-#include "inventory/surface_curves.h"
+#include "inventory/curves.h"
 #include "probed.h"
 
 static struct measures probe_model(double latency, double l2_read, const char *more)

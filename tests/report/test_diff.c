@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "report/commands/diff.h"
+#include "report/commands/commands.h"
 
 enum { COUNT = 12 };
 

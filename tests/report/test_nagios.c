@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "report/commands/nagios.h"
+#include "report/commands/commands.h"
 
 static struct inventory_outlier outlier(enum inventory_kind kind)
 {

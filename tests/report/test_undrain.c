@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "report/commands/undrain.h"
+#include "report/commands/commands.h"
 
 /* The nodes were drained at 2026-11-17T09:54:12Z. */
 

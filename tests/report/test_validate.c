@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "report/commands/validate.h"
+#include "report/commands/commands.h"
 #include "rich.h"
 
 static void replace(char **text, const char *with)

@@ -1,7 +1,7 @@
 /* What the launcher's variables say about the GPUs of a node. */
 #include "../check.h"
 
-#include "survey/rank/allocated_gpus.h"
+#include "survey/rank/rank.h"
 
 static void environments(void **state)
 {
@@ -34,7 +34,7 @@ static void environments(void **state)
         {{"8", "0", "8(x", "0", NULL}, 1, 1},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        uint32_t given = allocated_gpus(&rows[i].environment, rows[i].listed);
+        uint32_t given = rank_allocated_gpus(&rows[i].environment, rows[i].listed);
         if (given != rows[i].given)
             fail_msg("row %zu: %u", i, given);
     }

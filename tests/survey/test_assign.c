@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "survey/root/assign.h"
+#include "survey/root/ranks.h"
 
 enum { RANKS_MAX = 8, LINE = 128 };
 
@@ -62,7 +62,7 @@ static void follows_table(void **state)
         struct assign_share shares[RANKS_MAX] = {0};
         char got[LINE] = "";
         size_t count = split(cases[i].seen, letters, uuids, ranks);
-        assign_gpus(ranks, count, shares);
+        ranks_assign_gpus(ranks, count, shares);
         for (size_t rank = 0; rank < count; rank++) {
             if (rank)
                 strcat(got, "|");
@@ -90,7 +90,7 @@ static void scales(void **state)
         uuids[i] = names[i];
         ranks[i] = (struct assign_rank){&uuids[i / PER_NODE * PER_NODE], PER_NODE};
     }
-    assign_gpus(ranks, RANKS, shares);
+    ranks_assign_gpus(ranks, RANKS, shares);
     for (size_t i = 0; i < RANKS; i++) {
         assert_int_equal(shares[i].count, 1);
         assert_int_equal(shares[i].positions[0], i % PER_NODE);

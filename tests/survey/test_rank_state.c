@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "survey/rank/root_contact.h"
+#include "survey/rank/rank.h"
 #include "survey/root/rank_state.h"
 
 enum { CELLS_MAX = RANK_EVENTS + 2, LINE = 512 }; /* state, events, lost */

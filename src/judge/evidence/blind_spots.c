@@ -2,10 +2,7 @@
 #include <math.h>
 
 #include "base/str.h"
-#include "judge/evidence/divided.h"
-#include "judge/evidence/settings.h"
 #include "judge/evidence/stages.h"
-#include "judge/evidence/world_scores.h"
 #include "judge/population_levels.h"
 #include "judge/reference.h"
 #include "judge/verdict.h"
@@ -30,7 +27,7 @@ static void report_scattered(const struct judge *judge, const struct group *mode
         /* The bound of the first population: that of a model with one board. */
         double bound = judge->levels[model->populations_at * config->metric_count + m].bound;
         double scatter = y->sigma / fabs(y->center), hidden = bound * scatter;
-        if (divided_report_figure(judge, model, m, inventory) || !y->usable ||
+        if (judge_report_divided_figure(judge, model, m, inventory) || !y->usable ||
             config->metrics[m].worse == JUDGE_ANY || !(hidden >= BLIND) ||
             scatter < fmax(SCATTER, config->metrics[m].accuse))
             continue;
@@ -72,18 +69,17 @@ void stage_blind_spots(struct judge *judge, struct inventory *inventory)
             count += fleet_judged(&fleet->gpus[model->members[i]]);
         bool known =
             judge_references_find(judge->basis.references, fleet_text(fleet, model->name)) ||
-            world_scores_knows(judge, model);
-        world_scores_report(judge, model, inventory);
+            judge_world_knows(judge, model);
+        judge_report_world(judge, model, inventory);
         if (count && count < YARDSTICK_MIN && !known && !judge->basis.baseline)
             add_remark(inventory,
                        str_format("%zu of %s: too few to compare, and no reference: judged by "
                                   "rules alone",
                                   count, model->id));
         for (size_t k = 0; k < model->populations; k++)
-            settings_report_defaults(judge, &fleet->populations[model->populations_at + k],
-                                     inventory);
+            judge_report_defaults(judge, &fleet->populations[model->populations_at + k], inventory);
         report_worse_populations(judge, model, inventory);
-        settings_report_divided(judge, model, inventory);
+        judge_report_divided_settings(judge, model, inventory);
         report_scattered(judge, model, inventory);
     }
 }

@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "judge/conditions.h"
-#include "judge/evidence/settings.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
 #include "judge/verdict.h"
@@ -152,10 +151,10 @@ static void clock_explain(const struct clock_view *view, const struct throttle_r
         finding.evidence = much ? EVIDENCE_THROTTLED : EVIDENCE_THROTTLED_A_LITTLE;
         finding.kind = reason->kind;
         findings_add(judge, finding, clock_reason_words(fleet, reason, gpu));
-    } else if (settings_clock_is_locked(fleet, gpu)) {
+    } else if (judge_clock_is_locked(fleet, gpu)) {
         finding.evidence = much ? EVIDENCE_HELD : EVIDENCE_HELD_A_LITTLE;
         finding.kind = KIND_MISCONFIGURED;
-        findings_add(judge, finding, settings_locked_clock_text(fleet, gpu));
+        findings_add(judge, finding, judge_locked_clock_text(fleet, gpu));
     } else if (!finding.cause)
         findings_add(judge, finding, str_copy(UNEXPLAINED));
 }

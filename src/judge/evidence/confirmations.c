@@ -1,6 +1,5 @@
 /* What confirms a deviation. Before a GPU is accused by a figure that can be disturbed, something
  * else must show the deviation: a second measurement, the cause, or other figures. */
-#include "judge/evidence/confirmations.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@ static const double COMPANION_SCORE = 3;
 /* The driver's clock confirms the measured one if they differ by at most this share. */
 static const double CLOCK_SHARE = 0.02;
 
-void confirmations_add(struct judge *judge, uint32_t gpu, const struct facts *values)
+void judge_repeats_add(struct judge *judge, uint32_t gpu, const struct facts *values)
 {
     struct repeats *repeats = &judge->repeats;
     if (!values->count)
@@ -67,7 +66,7 @@ void judge_add_again(struct judge *judge, const struct gpu_result *again)
     while (gpu < fleet->count && fleet->gpus[gpu].uuid != symbol)
         gpu++;
     if (gpu < fleet->count)
-        confirmations_add(judge, gpu, &values);
+        judge_repeats_add(judge, gpu, &values);
     facts_fini(&values);
 }
 
@@ -234,7 +233,7 @@ void judge_end_again(struct judge *judge)
             continue;
         struct facts unknown = {0};
         facts_set_unknown(&unknown, fleet_text(&judge->fleet, issue->metric), NULL);
-        confirmations_add(judge, issue->gpu, &unknown);
+        judge_repeats_add(judge, issue->gpu, &unknown);
         facts_fini(&unknown);
     }
 }
@@ -346,7 +345,7 @@ void stage_confirmations(struct judge *judge, struct inventory *inventory)
     }
 }
 
-char *confirmations_text(const struct finding *finding)
+char *judge_confirmation_text(const struct finding *finding)
 {
     static const char *const words[] = {
         [CONFIRMED_AGAIN] = "2 of 2",
@@ -379,7 +378,7 @@ static int fact_key_order(const void *left, const void *right)
     return str_order(a->key, b->key);
 }
 
-void confirmations_list(const struct judge *judge, uint32_t gpu, struct facts *out_facts)
+void judge_repeats_list(const struct judge *judge, uint32_t gpu, struct facts *out_facts)
 {
     const struct repeats *repeats = &judge->repeats;
     for (size_t i = first_repeat(repeats, gpu); i < repeats->count && repeats->items[i].gpu == gpu;

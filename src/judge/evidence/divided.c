@@ -1,7 +1,6 @@
 /* Divided models: groups of GPUs that only a figure or a setting separates. The judge cannot tell
  * whether the worse group is bad or has other hardware that the driver does not report. So nobody
  * is accused, and the worse group is watched. */
-#include "judge/evidence/divided.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -260,7 +259,7 @@ void stage_groups(struct judge *judge)
     cut_fini(&cut);
 }
 
-bool divided_has(const struct judge *judge, uint32_t gpu, size_t metric)
+bool judge_is_divided(const struct judge *judge, uint32_t gpu, size_t metric)
 {
     const struct issue *issue = issue_last(judge, gpu);
     while (issue && !(issue_has(issue, EVIDENCE_SET(GROUP)) &&
@@ -300,12 +299,12 @@ static void divided_add_entry(const struct fleet *fleet, char *text, const uint3
         verdict_add_place_gpu(entry, fleet_text(fleet, fleet->gpus[gpus[i]].uuid));
 }
 
-bool divided_report_figure(const struct judge *judge, const struct group *model, size_t metric,
-                           struct inventory *inventory)
+bool judge_report_divided_figure(const struct judge *judge, const struct group *model,
+                                 size_t metric, struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
     size_t first = 0, worse_count = 0, other_count = 0;
-    while (first < model->count && !divided_has(judge, model->members[first], metric))
+    while (first < model->count && !judge_is_divided(judge, model->members[first], metric))
         first++;
     if (first == model->count)
         return false;
@@ -318,7 +317,7 @@ bool divided_report_figure(const struct judge *judge, const struct group *model,
         if (!cell || !fleet_judged(&fleet->gpus[gpu]))
             continue;
         double value = cell->value * divided_factor(judge, gpu, metric);
-        if (divided_has(judge, gpu, metric)) {
+        if (judge_is_divided(judge, gpu, metric)) {
             worse[worse_count] = gpu;
             worse_values[worse_count++] = value;
         } else
@@ -344,9 +343,9 @@ bool divided_report_figure(const struct judge *judge, const struct group *model,
     return true;
 }
 
-void divided_report_fact(const struct judge *judge, const struct group *group, enum fact_set set,
-                         const struct fact_column *column, const uint32_t *gpus, size_t count,
-                         struct inventory *inventory)
+void judge_report_divided_fact(const struct judge *judge, const struct group *group,
+                               enum fact_set set, const struct fact_column *column,
+                               const uint32_t *gpus, size_t count, struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct usual *usual = fleet_usual(fleet, group, set, column);

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "inventory/load_curve.h"
+#include "inventory/curves.h"
 #include "inventory/throttle.h"
 #include "judge/evidence/stages.h"
 #include "judge/verdict.h"

@@ -1,6 +1,5 @@
 /* Facts against the majority of the model (hardware, versions, settings), and settings below the
  * GPU's own default. */
-#include "judge/evidence/settings.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "catalogue/facts.h"
-#include "judge/evidence/divided.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
 #include "judge/verdict.h"
@@ -135,8 +133,8 @@ static void facts_compare(struct judge *judge, const struct group *model, uint32
                 c.usual = &groups[k].usual[set][i];
                 fact_compare(fleet, &c);
                 if (inventory && fact_is_divided(&c))
-                    divided_report_fact(judge, c.group, (enum fact_set)set, c.column, differing,
-                                        c.count, inventory);
+                    judge_report_divided_fact(judge, c.group, (enum fact_set)set, c.column,
+                                              differing, c.count, inventory);
                 for (size_t n = 0; n < c.count && !inventory && !fact_is_divided(&c); n++)
                     fact_report(judge, &c, differing[n]);
             }
@@ -190,8 +188,8 @@ void stage_settings(struct judge *judge)
     free(differing);
 }
 
-void settings_report_divided(struct judge *judge, const struct group *model,
-                             struct inventory *inventory)
+void judge_report_divided_settings(struct judge *judge, const struct group *model,
+                                   struct inventory *inventory)
 {
     uint32_t *differing = mem_array(model->count, sizeof *differing);
     facts_compare(judge, model, differing, inventory);
@@ -216,7 +214,7 @@ static double allowed_clock(const struct fleet *fleet, uint32_t gpu)
                 setting_of(fleet, "sm_clock_application_mhz", gpu));
 }
 
-bool settings_clock_is_locked(const struct fleet *fleet, uint32_t gpu)
+bool judge_clock_is_locked(const struct fleet *fleet, uint32_t gpu)
 {
     const struct cell *clock = fleet_number(fleet_metric(fleet, "clock.sm"), gpu, false);
     const struct cell *reported =
@@ -228,7 +226,7 @@ bool settings_clock_is_locked(const struct fleet *fleet, uint32_t gpu)
            fabs(clock->value / reported->value - 1) <= SAME;
 }
 
-char *settings_locked_clock_text(const struct fleet *fleet, uint32_t gpu)
+char *judge_locked_clock_text(const struct fleet *fleet, uint32_t gpu)
 {
     const struct cell *clock = fleet_number(fleet_metric(fleet, "clock.sm"), gpu, false);
     return str_format("the SM clock is locked at %.0f of %.0f MHz: it is steady there and the "
@@ -251,13 +249,13 @@ static bool own_default_is_undercut(const struct fleet *fleet, const struct own_
                                     uint32_t gpu)
 {
     if (!setting->key)
-        return settings_clock_is_locked(fleet, gpu);
+        return judge_clock_is_locked(fleet, gpu);
     return judge_number_lower(setting_of(fleet, setting->key, gpu),
                               setting_of(fleet, setting->default_key, gpu));
 }
 
-void settings_report_defaults(const struct judge *judge, const struct group *population,
-                              struct inventory *inventory)
+void judge_report_defaults(const struct judge *judge, const struct group *population,
+                           struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
     for (size_t k = 0; k < COUNT_OF(own_defaults); k++) {
@@ -279,7 +277,7 @@ void settings_report_defaults(const struct judge *judge, const struct group *pop
                                       setting->words, setting_of(fleet, setting->key, first),
                                       setting->unit, setting_of(fleet, setting->default_key, first),
                                       setting->unit, setting->advice)
-                         : settings_locked_clock_text(fleet, first);
+                         : judge_locked_clock_text(fleet, first);
         char *text = str_format("%zu of %zu GPUs of %s: %s", low, judged, population->id, words);
         free(words);
         verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);

@@ -61,4 +61,58 @@ struct finding judge_score_finding(struct judge *judge, uint32_t gpu, size_t met
  * also the curve. */
 void judge_load_list(const struct judge *judge, uint32_t gpu, struct facts *out_load);
 
+/* settings.c */
+
+/* The SM clock stays below the clock that the settings allow, is steady, and the driver
+ * names no reason: it is locked. The text is a cause, freed by the caller. */
+bool judge_clock_is_locked(const struct fleet *fleet, uint32_t gpu);
+char *judge_locked_clock_text(const struct fleet *fleet, uint32_t gpu);
+
+/* Add entries to the inventory's nodes: for each setting below the card's default that two thirds
+ * of a population have (nobody is accused: the site may want it), and for each setting and version
+ * in which the model is divided. */
+void judge_report_defaults(const struct judge *judge, const struct group *population,
+                           struct inventory *inventory);
+void judge_report_divided_settings(struct judge *judge, const struct group *model,
+                                   struct inventory *inventory);
+
+/* divided.c */
+
+/* Whether the GPU is in the worse group of a metric. */
+bool judge_is_divided(const struct judge *judge, uint32_t gpu, size_t metric);
+
+/* If the model is divided in the metric, adds one entry to the inventory's nodes, which lists the
+ * worse group, and returns true. */
+bool judge_report_divided_figure(const struct judge *judge, const struct group *model,
+                                 size_t metric, struct inventory *inventory);
+
+/* Adds such an entry for a setting or a version. `gpus`: the GPUs that differ from most of the
+ * model, at least one. */
+void judge_report_divided_fact(const struct judge *judge, const struct group *group,
+                               enum fact_set set, const struct fact_column *column,
+                               const uint32_t *gpus, size_t count, struct inventory *inventory);
+
+/* Each group of a divided model has at least this many GPUs. */
+enum { DIVIDED_MIN = 3 };
+
+/* world_scores.c */
+
+/* Whether the world has figures of this model by the same version of the program.
+ * Adds an entry to the inventory's nodes if the model has small populations and the world has no
+ * such figures of it. */
+bool judge_world_knows(const struct judge *judge, const struct group *model);
+void judge_report_world(const struct judge *judge, const struct group *model,
+                        struct inventory *inventory);
+
+/* confirmations.c */
+
+/* Adds second values of a GPU's figures, by metric. */
+void judge_repeats_add(struct judge *judge, uint32_t gpu, const struct facts *values);
+
+/* "2 of 2" and the like; NULL: nothing to say. Freed by the caller. */
+char *judge_confirmation_text(const struct finding *finding);
+
+/* Adds the second values of a GPU to the facts. */
+void judge_repeats_list(const struct judge *judge, uint32_t gpu, struct facts *out_facts);
+
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "judge/evidence/divided.h"
 #include "judge/evidence/stages.h"
 #include "judge/verdict.h"
 #include "judge/yardstick.h"
@@ -31,7 +30,7 @@ static enum evidence node_evidence(const struct judge *judge, const uint32_t *gp
     size_t metrics = judge->basis.config->metric_count, n = 0, worse = 0;
     for (size_t i = 0; i < count; i++) {
         size_t slot = gpus[i] * metrics + metric;
-        if (divided_has(judge, gpus[i], metric))
+        if (judge_is_divided(judge, gpus[i], metric))
             return EVIDENCE_COUNT;
         if (isnan(judge->worse[slot]))
             continue;

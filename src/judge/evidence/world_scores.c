@@ -1,5 +1,4 @@
 /* Figures of GPUs that have too few peers, against sketches of GPUs elsewhere. */
-#include "judge/evidence/world_scores.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +7,6 @@
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "judge/evidence/stages.h"
-#include "judge/program_word.h"
 #include "judge/verdict.h"
 #include "judge/world.h"
 #include "judge/yardstick.h"
@@ -64,7 +62,7 @@ static const char *board_part(const struct fleet *fleet, const struct group *pop
 static bool has_program(const struct world_population *population, const char *program)
 {
     for (size_t i = 0; i < population->programs.count; i++)
-        if (!program || program_word_alike(population->programs.items[i], program))
+        if (!program || world_program_alike(population->programs.items[i], program))
             return true;
     return false;
 }
@@ -302,7 +300,7 @@ void stage_world(struct judge *judge)
             world_judge_metric(judge, &fleet->populations[p], m, tail);
 }
 
-bool world_scores_knows(const struct judge *judge, const struct group *model)
+bool judge_world_knows(const struct judge *judge, const struct group *model)
 {
     const struct world_model *in_world =
         world_find_model(judge->basis.world, fleet_text(&judge->fleet, model->key));
@@ -312,11 +310,11 @@ bool world_scores_knows(const struct judge *judge, const struct group *model)
     return false;
 }
 
-void world_scores_report(const struct judge *judge, const struct group *model,
-                         struct inventory *inventory)
+void judge_report_world(const struct judge *judge, const struct group *model,
+                        struct inventory *inventory)
 {
     bool few = false;
-    if (!judge->basis.world || world_scores_knows(judge, model))
+    if (!judge->basis.world || judge_world_knows(judge, model))
         return;
     for (size_t i = 0; i < model->populations; i++)
         for (size_t m = 0; m < judge->basis.config->metric_count; m++)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "cpd/cpd.h"
-#include "inventory/curve.h"
+#include "inventory/curves.h"
 #include "probes/probe.h"
 
 /* Sizes low, low + step, ... up to high; at most SWEEP_SIZES_MAX measurements in total. */

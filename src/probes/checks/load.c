@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/turn.h"
-#include "inventory/load_curve.h"
+#include "inventory/curves.h"
 #include "inventory/throttle.h"
 #include "probes/probe.h"
 

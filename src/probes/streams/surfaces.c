@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "cpd/cpd.h"
 #include "device/device.h"
-#include "inventory/surface_curves.h"
+#include "inventory/curves.h"
 #include "probes/method/repeats.h"
 #include "probes/probe.h"
 

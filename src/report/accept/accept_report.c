@@ -4,8 +4,7 @@
 #include <ctype.h>
 #include <math.h>
 
-#include "markup/html_text.h"
-#include "markup/page.h"
+#include "markup/html.h"
 #include "markup/text.h"
 #include "report/entries.h"
 
@@ -286,7 +285,7 @@ static void accept_page_put_signatures(struct strbuf *out)
 void accept_put_page(const struct accept *accept, const struct accept_source *source,
                      struct strbuf *out_page)
 {
-    page_begin(out_page, "Acceptance of GPUs", NULL);
+    html_page_begin(out_page, "Acceptance of GPUs", NULL);
     strbuf_puts(out_page, "<main>\n<h1>Acceptance of GPUs</h1>\n");
     accept_page_put_subject(out_page, accept, source);
     accept_page_put_summary(out_page, accept);
@@ -300,5 +299,5 @@ void accept_put_page(const struct accept *accept, const struct accept_source *so
         accept_page_put_model(out_page, &accept->models[m]);
     accept_page_put_signatures(out_page);
     strbuf_puts(out_page, "</main>\n");
-    page_end(out_page, NULL);
+    html_page_end(out_page, NULL);
 }

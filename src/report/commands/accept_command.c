@@ -5,7 +5,7 @@
 #include "report/accept/accept.h"
 #include "report/basis.h"
 #include "report/command.h"
-#include "report/commands/validate.h"
+#include "report/commands/commands.h"
 
 /* What is read, with the digest of the bytes that were read. */
 struct inputs {

@@ -1,5 +1,5 @@
 /* Compares two inventories of the same GPUs: what the judge finds, and what became of each GPU. */
-#include "report/commands/diff.h"
+#include "report/commands/commands.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* gpumemtopo-report nagios FILE: the state of a fleet as one line and the exit code of a monitoring
  * plugin. */
-#include "report/commands/nagios.h"
+#include "report/commands/commands.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* An inventory as metrics for Prometheus: the text formats that Prometheus, node_exporter and
  * OpenMetrics read. */
-#include "report/commands/prometheus.h"
+#include "report/commands/commands.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "catalogue/facts.h"
 #include "inventory/xid.h"
 #include "report/command.h"
-#include "report/commands/validate.h"
 #include "report/drain.h"
 #include "schema/scalar.h"
 

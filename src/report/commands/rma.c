@@ -1,8 +1,10 @@
 /* gpumemtopo-report rma FILE UUID: one archive about one GPU, for its vendor. */
-#include "report/commands/rma.h"
+#include "report/commands/commands.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,8 +20,74 @@
 #include "report/command.h"
 #include "report/entries.h"
 #include "report/record_bytes.h"
-#include "report/tar.h"
 #include "schema/writer.h"
+
+enum { TAR_BLOCK = 512, TAR_NAME_MAX = 100 };
+
+/* IEEE Std 1003.1, pax, "ustar Interchange Format". Numbers are octal, NUL-terminated. */
+struct tar_header {
+    char name[TAR_NAME_MAX];
+    char mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8];
+    char type;
+    char linkname[100], magic[6], version[2], uname[32], gname[32], devmajor[8], devminor[8];
+    char prefix[155];
+    char padding[12];
+};
+_Static_assert(sizeof(struct tar_header) == TAR_BLOCK, "a header is one block");
+
+static const uint64_t tar_size_max = 077777777777; /* eleven octal digits */
+
+static void tar_put_zeros(struct strbuf *archive, size_t count)
+{
+    static const char zeros[TAR_BLOCK];
+    strbuf_append(archive, zeros, count);
+}
+
+/* The sum of all bytes, with the checksum itself taken as blanks. */
+static void tar_set_checksum(struct tar_header *header)
+{
+    const unsigned char *bytes = (const unsigned char *)header;
+    unsigned sum = 0;
+    memset(header->checksum, ' ', sizeof header->checksum);
+    for (size_t i = 0; i < sizeof *header; i++)
+        sum += bytes[i];
+    snprintf(header->checksum, sizeof header->checksum, "%06o", sum & 0777777);
+}
+
+/* Appends a file that everybody may read and root owns. name: at most 100 bytes; time_s: since
+ * 1970. -ENAMETOOLONG or -EFBIG (8 GiB or more). */
+static int tar_add(struct strbuf *archive, const char *name, int64_t time_s, const char *data,
+                   size_t length, struct err *err)
+{
+    struct tar_header header = {.type = '0', .mode = "0000644", .uid = "0000000", .gid = "0000000"};
+    const size_t name_length = strlen(name);
+    const uint64_t time = time_s > 0 ? (uint64_t)time_s : 0;
+    if (name_length > sizeof header.name)
+        return err_set(err, -ENAMETOOLONG, "%.60s...: the name is too long for an archive", name);
+    if (length > tar_size_max || time > tar_size_max)
+        return err_set(err, -EFBIG, "%s: too large for an archive", name);
+    memcpy(header.name, name, name_length);
+    snprintf(header.size, sizeof header.size, "%011llo", (unsigned long long)length);
+    snprintf(header.mtime, sizeof header.mtime, "%011llo", (unsigned long long)time);
+    memcpy(header.magic, "ustar", 6);
+    memcpy(header.version, "00", 2);
+    memcpy(header.uname, "root", 4);
+    memcpy(header.gname, "root", 4);
+    snprintf(header.devmajor, sizeof header.devmajor, "%07o", 0);
+    snprintf(header.devminor, sizeof header.devminor, "%07o", 0);
+    tar_set_checksum(&header);
+    strbuf_append(archive, (const char *)&header, sizeof header);
+    strbuf_append(archive, data, length);
+    tar_put_zeros(archive, (TAR_BLOCK - length % TAR_BLOCK) % TAR_BLOCK);
+    return 0;
+}
+
+/* Appends the end mark. To be called once, after the last file. */
+static void tar_end(struct strbuf *archive)
+{
+    tar_put_zeros(archive, TAR_BLOCK);
+    tar_put_zeros(archive, TAR_BLOCK);
+}
 
 /* Fewer GPUs of the same board part are no population: see docs/JUDGE.md. */
 enum { POPULATION_MIN = 5, CANDIDATES_MAX = 5 };

@@ -1,5 +1,5 @@
 /* gpumemtopo-report share: sketches of the healthy GPUs of inventories. */
-#include "report/commands/share.h"
+#include "report/commands/commands.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "judge/program_word.h"
 #include "judge/robust.h"
+#include "judge/world.h"
 #include "report/basis.h"
 #include "report/command.h"
 
@@ -236,8 +236,8 @@ static void share_describe(const struct sample *samples, size_t n, struct world 
     for (size_t i = 0; i < n; i++) {
         const struct inventory *from = samples[i].from;
         for (size_t k = 0; k < inventory_measured_by_count(from); k++) {
-            char word[PROGRAM_WORD_MAX];
-            program_word(inventory_measured_by(from, k), from->backend, word);
+            char word[WORLD_PROGRAM_MAX];
+            world_program(inventory_measured_by(from, k), from->backend, word);
             world_add_word(&population->programs, word);
         }
         world_add_word(&population->drivers, samples[i].driver);

@@ -1,5 +1,5 @@
 /* gpumemtopo-report undrain: commands that return healthy nodes to service. */
-#include "report/commands/undrain.h"
+#include "report/commands/commands.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* Checks an inventory for contradictions. */
-#include "report/commands/validate.h"
+#include "report/commands/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/curves.h"
 #include "inventory/link_row.h"
-#include "inventory/load_curve.h"
 #include "judge/judge.h"
 #include "judge/world.h"
 #include "report/command.h"

@@ -2,8 +2,7 @@
 #include <math.h>
 
 #include "markup/chart.h"
-#include "markup/html_text.h"
-#include "markup/page.h"
+#include "markup/html.h"
 #include "report/history/history_changes.h"
 
 enum { TEXT_Y = 222 };
@@ -164,7 +163,7 @@ void history_changes_put_page(const struct history_changes *changes, struct strb
 {
     const struct symbols *symbols = &changes->history->symbols;
     const struct history_sighting *last = &changes->gpu->sightings[changes->gpu->count - 1];
-    page_begin(out_page, "History of a GPU", NULL);
+    html_page_begin(out_page, "History of a GPU", NULL);
     strbuf_puts(out_page, "<main>\n<h1>");
     html_text(out_page, symbols_data(symbols, last->node), HTML_NAME);
     if (last->index >= 0)
@@ -183,5 +182,5 @@ void history_changes_put_page(const struct history_changes *changes, struct strb
     if (!changes->figure_count)
         strbuf_puts(out_page, "<p>No figure of this GPU was measured.</p>\n");
     strbuf_puts(out_page, "</main>\n");
-    page_end(out_page, NULL);
+    html_page_end(out_page, NULL);
 }

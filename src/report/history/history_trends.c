@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "judge/robust.h"
-#include "judge/student.h"
 #include "report/history/history_series.h"
 
 /* Differences that a common scatter needs. */
@@ -72,7 +71,7 @@ static void trend_judge_line(struct trend_field *field, const struct history_gpu
     const double error = scatter * line.error_per_scatter;
     if (sign * line.change < field->rule->floor ||
         (sign > 0 ? line.rising : line.falling) < steady_share ||
-        fabs(line.change) < error * student_quantile(field->tail, dof))
+        fabs(line.change) < error * robust_student_quantile(field->tail, dof))
         return;
     trends_add(field, &(struct history_trend){.gpu = gpu,
                                               .model = field->model,

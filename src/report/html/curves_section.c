@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "inventory/load_curve.h"
-#include "inventory/surface_curves.h"
+#include "inventory/curves.h"
 #include "markup/chart.h"
-#include "markup/html_text.h"
+#include "markup/html.h"
 #include "report/html/sections.h"
 #include "report/html/sweep_chart.h"
 

@@ -1,5 +1,5 @@
 /* The inventory arranged for the page. */
-#include "report/html/data.h"
+#include "report/html/sections.h"
 
 #include <math.h>
 #include <stdlib.h>

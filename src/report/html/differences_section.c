@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "catalogue/facts.h"
-#include "markup/html_text.h"
+#include "markup/html.h"
 #include "markup/table.h"
 #include "report/html/sections.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "markup/html_text.h"
+#include "markup/html.h"
 #include "markup/table.h"
 #include "report/drain.h"
 #include "report/html/sections.h"

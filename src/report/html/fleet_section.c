@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "markup/html_text.h"
+#include "markup/html.h"
 #include "markup/table.h"
 #include "report/html/sections.h"
 

@@ -8,8 +8,7 @@
 
 #include "base/mem.h"
 #include "html_script.h"
-#include "markup/html_text.h"
-#include "markup/page.h"
+#include "markup/html.h"
 #include "report/html/sections.h"
 
 static void headline_put_tile(struct strbuf *out, size_t count, const char *one, const char *many,
@@ -135,7 +134,7 @@ void report_html(const struct inventory *inventory, const struct judge_reference
     struct html_data data;
     html_data_init(&data, inventory);
     data.racks = racks;
-    page_begin(out_page, "GPU memory survey", html_script_hash);
+    html_page_begin(out_page, "GPU memory survey", html_script_hash);
     page_put_headline(out_page, inventory);
     page_put_navigation(out_page, &data);
     html_outliers(out_page, &data);
@@ -151,6 +150,6 @@ void report_html(const struct inventory *inventory, const struct judge_reference
     html_gpus(out_page, &data);
     page_put_provenance(out_page, inventory);
     strbuf_puts(out_page, "</main>\n");
-    page_end(out_page, html_script);
+    html_page_end(out_page, html_script);
     html_data_fini(&data);
 }

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "inventory/link_row.h"
-#include "markup/html_text.h"
+#include "markup/html.h"
 #include "report/html/sections.h"
 
 /* Nodes with findings about links come first. Of them all have their findings, some a matrix; of

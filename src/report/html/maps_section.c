@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "inventory/fingerprint.h"
-#include "markup/html_text.h"
+#include "markup/html.h"
 #include "report/html/sections.h"
 
 /* What a map shows. Its numbers are a note of a measure. */

@@ -1,9 +1,69 @@
-/* The sections of the page, each appended to `out`. */
+/* The page: the inventory arranged for it (data.c), and its sections, each appended to `out`. */
 #ifndef GPUMEMTOPO_REPORT_HTML_SECTIONS_H
 #define GPUMEMTOPO_REPORT_HTML_SECTIONS_H
 
+#include "inventory/inventory.h"
 #include "judge/reference.h"
-#include "report/html/data.h"
+#include "report/racks.h"
+
+/* All values of one metric of the GPUs of a model. */
+struct html_series {
+    const char *metric, *unit;
+    double *sorted;
+    size_t count, capacity;
+};
+
+struct html_model {
+    const struct inventory_model *model;
+    struct html_series *series; /* in the order of the values of the GPUs */
+    size_t series_count, series_capacity;
+};
+
+enum html_oddity { HTML_FINE, HTML_WATCHED, HTML_ODD, HTML_VERY_ODD, HTML_WORST, HTML_UNKNOWN };
+
+/* One GPU with its entries in the lists. */
+struct html_gpu {
+    const struct inventory_gpu *gpu;
+    const struct inventory_outlier *outlier, *watch; /* NULL: none */
+    const struct inventory_node *place;              /* accused node, slot or model */
+    uint64_t shared; /* bit i: finding i of the outlier is that of a place as well */
+    bool has_card, place_has_card;
+    double score; /* largest absolute score; NaN: none */
+    enum html_oddity oddity;
+};
+
+struct html_data {
+    const struct inventory *inventory;
+    const struct racks *racks; /* NULL: no map */
+    struct html_model *models; /* in the order of the inventory */
+    struct html_gpu *gpus;     /* by node, then index, then PCI address */
+    size_t node_count;         /* number of different nodes */
+    /* What gets cards, the worst kind first: outliers with a finding that no place has, and accused
+     * places. */
+    const struct inventory_outlier **cards;
+    const struct inventory_node **places;
+    size_t card_count, place_count;
+};
+
+/* The number of cards of each list is limited, because cards have pictures. */
+enum { HTML_CARDS_MAX = 200 };
+
+/* The inventory must outlive the data, which is released with html_data_fini. */
+void html_data_init(struct html_data *data, const struct inventory *inventory);
+void html_data_fini(struct html_data *data);
+
+/* NULL if there is none. */
+const struct html_model *html_data_model(const struct html_data *data, const char *id);
+const struct html_series *html_data_series(const struct html_model *model, const char *metric);
+
+/* The GPUs from `first` to the returned index - 1 are on one node. */
+size_t html_data_node_end(const struct html_data *data, size_t first);
+
+/* A judged value of a GPU; NaN: it has none. */
+double html_data_value(const struct inventory_gpu *gpu, const char *metric);
+
+/* The values must be sorted; NaN if there are none. */
+double html_quantile(const struct html_series *series, double share);
 
 /* A small picture of the series as ticks or bars; `mine` and `wanted` (NaN: none) are marked. */
 void html_strip(struct strbuf *out, const struct html_series *series, double mine, double wanted);

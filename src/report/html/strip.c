@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "markup/chart.h"
-#include "markup/html_text.h"
+#include "markup/html.h"
 #include "report/html/sections.h"
 
 enum { HEIGHT = 56, BINS = 54, TICKS_MAX = 64 };

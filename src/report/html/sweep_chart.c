@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "markup/chart.h"
-#include "markup/html_text.h"
+#include "markup/html.h"
 
 enum { METRIC_MAX = 64 };
 

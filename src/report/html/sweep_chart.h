@@ -3,7 +3,7 @@
 #define GPUMEMTOPO_REPORT_HTML_SWEEP_CHART_H
 
 #include "base/str.h"
-#include "inventory/curve.h"
+#include "inventory/curves.h"
 #include "inventory/measure.h"
 
 enum { SWEEP_CHART_MARKS_MAX = 3, SWEEP_CHART_LEVELS_MAX = 3, SWEEP_CHART_TEXT_MAX = 96 };

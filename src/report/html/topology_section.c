@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "markup/html_text.h"
+#include "markup/html.h"
 #include "report/hierarchy.h"
 #include "report/html/sections.h"
 

@@ -260,18 +260,19 @@ static void merge_thin_inventory(struct report_merge *merge, size_t number)
 }
 
 /* True if this program is like those so far; an empty word stands for none yet. */
-static bool joins_program(const char *version, const char *backend, char word[PROGRAM_WORD_MAX])
+static bool joins_program(const char *version, const char *backend, char word[WORLD_PROGRAM_MAX])
 {
-    char other[PROGRAM_WORD_MAX];
-    program_word(version, backend, other);
-    if (word[0] && !program_word_alike(word, other))
+    char other[WORLD_PROGRAM_MAX];
+    world_program(version, backend, other);
+    if (word[0] && !world_program_alike(word, other))
         return false;
-    memcpy(word, other, PROGRAM_WORD_MAX);
+    memcpy(word, other, WORLD_PROGRAM_MAX);
     return true;
 }
 
 /* The program that measured all GPUs; one that no other is like if several did. */
-static const char *common_program(const struct report_merge *merge, char out_word[PROGRAM_WORD_MAX])
+static const char *common_program(const struct report_merge *merge,
+                                  char out_word[WORLD_PROGRAM_MAX])
 {
     bool same = true;
     out_word[0] = '\0';
@@ -291,7 +292,7 @@ static const char *common_program(const struct report_merge *merge, char out_wor
 static int merge_judge_all(struct report_merge *merge, const struct report_basis *basis,
                            struct inventory *inventory, struct err *err)
 {
-    char program[PROGRAM_WORD_MAX];
+    char program[WORLD_PROGRAM_MAX];
     struct judge_basis view = report_basis_view(basis, NULL);
     view.program = common_program(merge, program);
     size_t capacity = merge->pool.count;

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "base/yaml.h"
 #include "inventory/results.h"
-#include "inventory/wire/spool_trust.h"
+#include "inventory/wire/spool.h"
 #include "judge/world.h"
 #include "report/record_bytes.h"
 

@@ -13,9 +13,109 @@
 #include "base/str.h"
 #include "survey/comm/limits.h"
 #include "survey/comm/message.h"
-#include "survey/rank/allocated_gpus.h"
 #include "survey/rank/jobs.h"
-#include "survey/rank/root_contact.h"
+
+struct allocated_environment allocated_environment_read(void)
+{
+    return (struct allocated_environment){
+        .gpus_on_node = getenv("SLURM_GPUS_ON_NODE"),
+        .visible = getenv("CUDA_VISIBLE_DEVICES"),
+        .tasks_per_node = getenv("SLURM_STEP_TASKS_PER_NODE"),
+        .node_number = getenv("SLURM_NODEID"),
+        .local_size = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"),
+    };
+}
+
+/* A number from 0 to 65535 at the beginning of the text; -1: there is none. */
+static long leading_number(const char *text)
+{
+    char *end;
+    long value = text ? strtol(text, &end, 10) : -1;
+    return text && end != text && value >= 0 && value <= UINT16_MAX ? value : -1;
+}
+
+/* The tasks of a node in a list such as "8(x3),2"; -1: the list does not say. */
+static long tasks_in_list(const char *list, long node)
+{
+    while (list && node >= 0) {
+        long tasks = leading_number(list), nodes = 1;
+        const char *comma = strchr(list, ','), *times = strstr(list, "(x");
+        if (times && (!comma || times < comma))
+            nodes = leading_number(times + 2);
+        if (tasks < 0 || nodes < 0)
+            return -1;
+        if (node < nodes)
+            return tasks;
+        node -= nodes;
+        list = comma ? comma + 1 : NULL;
+    }
+    return -1;
+}
+
+/* How many GPUs CUDA_VISIBLE_DEVICES names. An entry that is no number and no UUID, such as
+ * NoDevFiles or -1, ends the list, as it does for the driver. */
+static long count_visible(const char *visible)
+{
+    long count = 0;
+    while (visible && *visible) {
+        bool known = (*visible >= '0' && *visible <= '9') || strncmp(visible, "GPU-", 4) == 0 ||
+                     strncmp(visible, "MIG-", 4) == 0;
+        if (!known)
+            return count;
+        count++;
+        const char *comma = strchr(visible, ',');
+        visible = comma ? comma + 1 : NULL;
+    }
+    return count;
+}
+
+uint32_t rank_allocated_gpus(const struct allocated_environment *environment, uint32_t listed)
+{
+    long allocated = leading_number(environment->gpus_on_node);
+    if (allocated < 0)
+        return environment->visible ? listed : 0;
+    long tasks =
+        tasks_in_list(environment->tasks_per_node, leading_number(environment->node_number));
+    if (tasks < 1)
+        tasks = leading_number(environment->local_size);
+    long visible = count_visible(environment->visible) * (tasks < 1 ? 1 : tasks);
+    return (uint32_t)(environment->visible && visible < allocated ? visible : allocated);
+}
+
+static const enum root_contact transitions[ROOT_CONTACTS][ROOT_CONTACT_EVENTS] = {
+    /* A rank 0 that never started has already had the start timeout, so there is no second wait. */
+    [ROOT_CONTACT_UNHEARD] =
+        {
+            [ROOT_CONTACT_EVENT_HEARD] = ROOT_CONTACT_HEARD,
+            [ROOT_CONTACT_EVENT_GAVE_UP] = ROOT_CONTACT_GIVEN_UP,
+        },
+    [ROOT_CONTACT_HEARD] =
+        {
+            [ROOT_CONTACT_EVENT_HEARD] = ROOT_CONTACT_HEARD,
+            [ROOT_CONTACT_EVENT_SAID_QUIT] = ROOT_CONTACT_QUIT,
+            [ROOT_CONTACT_EVENT_FELL_SILENT] = ROOT_CONTACT_SILENT,
+        },
+    [ROOT_CONTACT_SILENT] =
+        {
+            [ROOT_CONTACT_EVENT_HEARD] = ROOT_CONTACT_HEARD,
+            [ROOT_CONTACT_EVENT_GAVE_UP] = ROOT_CONTACT_GIVEN_UP,
+        },
+    [ROOT_CONTACT_GIVEN_UP] = {[ROOT_CONTACT_EVENT_HEARD] = ROOT_CONTACT_HEARD},
+    [ROOT_CONTACT_QUIT] =
+        {
+            [ROOT_CONTACT_EVENT_HEARD] = ROOT_CONTACT_QUIT,
+            [ROOT_CONTACT_EVENT_SAID_QUIT] = ROOT_CONTACT_QUIT,
+        },
+};
+
+bool root_contact_apply(enum root_contact *contact, enum root_contact_event event)
+{
+    enum root_contact next = transitions[*contact][event];
+    if (next == ROOT_CONTACT_NONE)
+        return false;
+    *contact = next;
+    return true;
+}
 
 struct rank {
     struct comm *comm;
@@ -118,7 +218,8 @@ static uint32_t listing_allocated(const struct job *job, const struct survey_opt
     const struct allocated_environment environment = allocated_environment_read();
     bool conclusive = job->child.pid && job->outcome.err.code != -ENOTSUP &&
                       (job->child.end != CHILD_TIME_LIMIT || listing_limit_s(options) >= least_s);
-    return conclusive ? allocated_gpus(&environment, (uint32_t)job->outcome.listing.gpu_count) : 0;
+    return conclusive ? rank_allocated_gpus(&environment, (uint32_t)job->outcome.listing.gpu_count)
+                      : 0;
 }
 
 /* Announces the GPUs and nodes that the worker listed, or why listing failed. */

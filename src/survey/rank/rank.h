@@ -6,11 +6,48 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "survey/comm/comm.h"
 #include "survey/options.h"
+
+/* What the environment says. NULL: not set. */
+struct allocated_environment {
+    const char *gpus_on_node;   /* SLURM_GPUS_ON_NODE */
+    const char *visible;        /* CUDA_VISIBLE_DEVICES, of this task */
+    const char *tasks_per_node; /* SLURM_STEP_TASKS_PER_NODE: "8(x3),2" */
+    const char *node_number;    /* SLURM_NODEID: the place of this node in that list */
+    const char *local_size;     /* OMPI_COMM_WORLD_LOCAL_SIZE */
+};
+struct allocated_environment allocated_environment_read(void);
+
+/* The most GPUs that the tasks of this node can list together; 0: not known. listed: how many this
+ * task lists. Without Slurm, CUDA_VISIBLE_DEVICES may name GPUs that do not exist; then only what
+ * the task lists is certain. */
+uint32_t rank_allocated_gpus(const struct allocated_environment *environment, uint32_t listed);
+
+enum root_contact {
+    ROOT_CONTACT_NONE,     /* an entry of the table: the event is refused */
+    ROOT_CONTACT_UNHEARD,  /* rank 0 has not sent a message yet */
+    ROOT_CONTACT_HEARD,    /* rank 0 lives */
+    ROOT_CONTACT_SILENT,   /* no message for too long; rank 0 may come back */
+    ROOT_CONTACT_GIVEN_UP, /* the rank leaves without rank 0's QUIT */
+    ROOT_CONTACT_QUIT,     /* rank 0 has said QUIT: the rank leaves */
+    ROOT_CONTACTS
+};
+
+enum root_contact_event {
+    ROOT_CONTACT_EVENT_HEARD,       /* any message came; always before what the message says */
+    ROOT_CONTACT_EVENT_SAID_QUIT,   /* the message is QUIT */
+    ROOT_CONTACT_EVENT_FELL_SILENT, /* no message for too long */
+    ROOT_CONTACT_EVENT_GAVE_UP,     /* nothing is left to do, and no message for even longer */
+    ROOT_CONTACT_EVENTS
+};
+
+/* Moves *contact along the table. False: the event is refused and *contact is as it was. */
+bool root_contact_apply(enum root_contact *contact, enum root_contact_event event);
 
 struct rank;
 

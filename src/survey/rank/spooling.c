@@ -10,7 +10,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/out_file.h"
-#include "inventory/wire/spool_trust.h"
+#include "inventory/wire/spool.h"
 #include "survey/start/stand_aside.h"
 
 /* Chooses --spool, or a folder beside the output; NULL: none. A replay measures nothing that could

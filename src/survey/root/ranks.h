@@ -9,8 +9,25 @@
 #include "base/err.h"
 #include "inventory/gpu_result.h"
 #include "survey/comm/message.h"
-#include "survey/root/assign.h"
 #include "survey/root/rank_state.h"
+
+/* The GPUs that one rank sees. */
+struct assign_rank {
+    const char *const *uuids;
+    size_t count;
+};
+
+/* The GPUs that one rank must measure: positions in its own list, ascending. */
+struct assign_share {
+    uint32_t *positions; /* freed with free() */
+    size_t count;
+};
+
+/* Gives each UUID to exactly one of the ranks that see it: GPUs with few viewers first, then in
+ * rank order, each to its least loaded viewer (the lowest rank among equals). out_shares: one per
+ * rank. O(n log n) in the sum of all lists. */
+void ranks_assign_gpus(const struct assign_rank *ranks, size_t rank_count,
+                       struct assign_share *out_shares);
 
 struct known_rank {
     enum rank_state state;

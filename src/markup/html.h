@@ -1,9 +1,17 @@
-/* Pieces of HTML: escaped text, quantities, small tables. */
-#ifndef GPUMEMTOPO_MARKUP_HTML_TEXT_H
-#define GPUMEMTOPO_MARKUP_HTML_TEXT_H
+/* HTML: the frame of a self-contained page, escaped text and quantities. */
+#ifndef GPUMEMTOPO_MARKUP_HTML_H
+#define GPUMEMTOPO_MARKUP_HTML_H
 
 #include "base/str.h"
 #include "inventory/measure.h"
+
+/* Head and the beginning of the body. The page needs no network and is styled for screen (light and
+ * dark), phone and paper. title: plain text without markup. script_hash: of the only script that
+ * may run, as "sha256-..."; NULL: none may. */
+void html_page_begin(struct strbuf *out, const char *title, const char *script_hash);
+
+/* script: NULL for none. */
+void html_page_end(struct strbuf *out, const char *script);
 
 /* Maximum columns of a name and of a sentence. */
 enum { HTML_NAME = 80, HTML_SENTENCE = 400 };

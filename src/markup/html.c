@@ -1,11 +1,38 @@
-/* Pieces of HTML. */
-#include "markup/html_text.h"
+/* HTML: the frame of a page, escaped text and quantities. */
+#include "markup/html.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "markup/text.h"
+#include "page_style.h"
+
+/* The content security policy lets only the page's script run, even if a hostile name got past the
+ * escaping. */
+void html_page_begin(struct strbuf *out, const char *title, const char *script_hash)
+{
+    strbuf_puts(out, "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
+                     "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; "
+                     "style-src 'unsafe-inline'; ");
+    if (script_hash)
+        strbuf_printf(out, "script-src '%s'; ", script_hash);
+    strbuf_puts(out, "base-uri 'none'; form-action 'none'\">\n"
+                     "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n");
+    strbuf_printf(out, "<title>%s</title>\n<style>\n", title);
+    strbuf_puts(out, page_style);
+    strbuf_puts(out, "</style>\n</head>\n<body>\n");
+}
+
+void html_page_end(struct strbuf *out, const char *script)
+{
+    if (script) {
+        strbuf_puts(out, "<script>");
+        strbuf_puts(out, script);
+        strbuf_puts(out, "</script>\n");
+    }
+    strbuf_puts(out, "</body>\n</html>\n");
+}
 
 static void html_put_escaped(struct strbuf *out, const char *text)
 {
