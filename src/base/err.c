@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
-
 static void clean(char *text)
 {
     for (; *text; text++)
@@ -44,12 +42,6 @@ int err_set_at(struct err *err, int code, const char *file, int line, int column
     fill(err, code, file, line, column, format, args);
     va_end(args);
     return code;
-}
-
-int err_no_memory(struct err *err)
-{
-    (void)err;
-    mem_exhausted(0);
 }
 
 void err_prefix(struct err *err, const char *format, ...)

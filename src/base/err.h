@@ -25,9 +25,6 @@ int err_set(struct err *err, int code, const char *format, ...)
 int err_set_at(struct err *err, int code, const char *file, int line, int column,
                const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-/* Ends the process: memory is out (mem.h). Does not return. */
-int err_no_memory(struct err *err);
-
 /* Puts "prefix: " before the existing text. */
 void err_prefix(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

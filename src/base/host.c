@@ -16,19 +16,15 @@ void host_name(char out_name[HOST_NAME_MAX_BYTES])
     strcpy(out_name, known ? name : "localhost");
 }
 
-int host_boot_id(char **out_id)
+char *host_boot_id(void)
 {
     char text[64];
-    *out_id = NULL;
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return 0;
+        return NULL;
     ssize_t n = read(fd, text, sizeof text);
     close(fd);
     while (n > 0 && text[n - 1] == '\n')
         n--;
-    if (n <= 0)
-        return 0;
-    *out_id = str_copy_n(text, (size_t)n);
-    return 0;
+    return n > 0 ? str_copy_n(text, (size_t)n) : NULL;
 }

@@ -7,8 +7,8 @@ enum { HOST_NAME_MAX_BYTES = 256 };
 /* The host name; "localhost" if it has none. */
 void host_name(char out_name[HOST_NAME_MAX_BYTES]);
 
-/* The random id that the kernel chose at boot: it distinguishes machines of the same name. *out_id
- * is NULL if there is none; freed with free(). Always 0. */
-int host_boot_id(char **out_id);
+/* The random id that the kernel chose at boot: it distinguishes machines of the same name. NULL if
+ * there is none; freed with free(). */
+char *host_boot_id(void);
 
 #endif

@@ -20,7 +20,6 @@ static void find_own_folder(char out_folder[4096])
     *(slash ? slash : out_folder) = '\0';
 }
 
-/* NULL when out of memory. */
 static char *path_in(const char *place, const char *name)
 {
     if (*place == '/')

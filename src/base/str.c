@@ -26,12 +26,6 @@ char *str_copy(const char *text)
     return text ? str_copy_n(text, strlen(text)) : NULL;
 }
 
-int str_copy_to(char **out_copy, const char *text)
-{
-    *out_copy = str_copy(text);
-    return 0;
-}
-
 char *str_format(const char *format, ...)
 {
     va_list args;

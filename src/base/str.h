@@ -10,9 +10,6 @@
 char *str_copy(const char *text);
 char *str_copy_n(const char *text, size_t length);
 
-/* Copies into *out_copy. Always 0. */
-int str_copy_to(char **out_copy, const char *text);
-
 /* printf into fresh memory. Freed with free(). */
 char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -28,7 +25,7 @@ struct strbuf {
     char *data; /* NUL-terminated, NULL while empty */
     size_t length;
     size_t capacity;
-    bool failed; /* never: allocation does not fail (mem.h) */
+    bool failed; /* something was longer than its format allows (wire.h, frame.h) */
 };
 void strbuf_append(struct strbuf *buf, const char *data, size_t length);
 void strbuf_puts(struct strbuf *buf, const char *text);

@@ -39,22 +39,13 @@ bool ahead_is_possible(const struct model_config *config)
     return !config->parallel.mshrs && !config->l2_parallel.mshrs && config->stall < 1;
 }
 
-static bool make_room(struct ahead *a, struct runner *r)
-{
-    struct cache_request *grown =
-        mem_grow(r->requests, &r->room, r->count + WARP_LANES, sizeof *grown);
-    a->model->hierarchy.no_memory |= !grown;
-    r->requests = grown ? grown : r->requests;
-    return grown;
-}
-
 static inline void add_requests(struct ahead *a, struct runner *r, const struct warp_access *access,
                                 uint32_t part)
 {
     struct warp_line lines[WARP_LANES];
     uint32_t count = warp_coalesce(access, a->model->hierarchy.unit, lines);
-    if (r->count + WARP_LANES > r->room && !make_room(a, r))
-        return;
+    if (r->count + WARP_LANES > r->room)
+        r->requests = mem_grow(r->requests, &r->room, r->count + WARP_LANES, sizeof *r->requests);
     struct cache_request request = {.cache = (uint16_t)(r->l1 + part),
                                     .operation = a->operations[access->store],
                                     .note = access->store ? HIERARCHY_STORES : 0};
@@ -258,7 +249,7 @@ void ahead_run(struct model *model)
     a->model = model;
     ahead_start(a);
     drop_idle(a);
-    while (a->runner_count && !model->hierarchy.no_memory && !kernel_failure(model->launch, NULL))
+    while (a->runner_count && !kernel_failure(model->launch, NULL))
         run_window(a);
     for (uint32_t i = 0; i < model->config->sms; i++) {
         free(a->runners[i].requests);

@@ -1,7 +1,6 @@
 /* The caches of a GPU: sends lines through L1 and L2 and counts sectors. */
 #include "predict/hierarchy.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,21 +24,11 @@ enum cache_operation hierarchy_operation(const struct hierarchy *h, bool store)
     return h->config->writes == MODEL_RWON ? CACHE_PASS : CACHE_LOAD;
 }
 
-static void note_l1_reuse(struct hierarchy *h, const struct cache_request *requests, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct cache_request *r = &requests[i];
-        if (curves_l1(h->curves, r->cache, r->number, r->sectors, r->note & HIERARCHY_STORES))
-            h->no_memory = true;
-    }
-}
-
 static void note_l2_reuse(struct hierarchy *h, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && h->curves; i++) {
         const struct cache_request *part = &h->parts[i];
-        if (curves_l2(h->curves, part->number, part->sectors, part->note & HIERARCHY_STORES))
-            h->no_memory = true;
+        curves_l2(h->curves, part->number, part->sectors, part->note & HIERARCHY_STORES);
     }
 }
 
@@ -89,8 +78,10 @@ static void serve_l1(struct hierarchy *h, struct cache_request *requests, size_t
 {
     struct model_counts *counts = &h->counts;
     cache_serve(h->l1, requests, count, &h->rng);
-    if (h->curves)
-        note_l1_reuse(h, requests, count);
+    for (size_t i = 0; i < count && h->curves; i++) {
+        const struct cache_request *r = &requests[i];
+        curves_l1(h->curves, r->cache, r->number, r->sectors, r->note & HIERARCHY_STORES);
+    }
     struct sums asked = asked_of(requests, count), missing = missing_of(requests, count);
     counts->l1_reads += asked.loads;
     counts->l1_read_hits += asked.loads - missing.loads;
@@ -205,8 +196,7 @@ static size_t serve_l2(struct hierarchy *h, const struct cache_request *requests
     if (!parts)
         return 0;
     serve_parts(h, h->l2, &h->counts.l2, parts);
-    if (h->curves)
-        note_l2_reuse(h, parts);
+    note_l2_reuse(h, parts);
     return parts;
 }
 
@@ -261,38 +251,12 @@ bool hierarchy_l2_part(struct hierarchy *h, struct cache_request *part)
 {
     h->parts[0] = *part;
     serve_parts(h, h->l2, &h->counts.l2, 1);
-    if (h->curves)
-        note_l2_reuse(h, 1);
+    note_l2_reuse(h, 1);
     *part = h->parts[0];
     return part->note & L2_FROM_MAIN;
 }
 
-static int create_caches(struct hierarchy *h)
-{
-    const struct model_config *config = h->config;
-    uint32_t count = config->sms * config->l1_per_sm;
-    h->l1 = mem_array(count, sizeof *h->l1);
-    struct cache_geometry l1 = config->l1;
-    l1.in_bulk = true;
-    h->l2 = l2_create(config);
-    h->l2_bypassed = l2_create(config);
-    for (int i = 0; i < 2 && config->merged_loads > 1; i++) {
-        h->merges[i] = merge_create(config);
-        if (!h->merges[i])
-            return -ENOMEM;
-    }
-    h->curves = config->reuse ? curves_create(config) : NULL;
-    if (!h->l1 || !h->l2 || !h->l2_bypassed || (config->reuse && !h->curves))
-        return -ENOMEM;
-    for (uint32_t i = 0; i < count; i++) {
-        h->l1[i] = cache_create(&l1);
-        if (!h->l1[i])
-            return -ENOMEM;
-    }
-    return 0;
-}
-
-int hierarchy_init(struct hierarchy *h, const struct model_config *config, struct err *err)
+void hierarchy_init(struct hierarchy *h, const struct model_config *config)
 {
     *h = (struct hierarchy){.config = config};
     h->unit = (struct warp_unit){.line_shift = (uint32_t)__builtin_ctzll(config->l1.line),
@@ -300,12 +264,22 @@ int hierarchy_init(struct hierarchy *h, const struct model_config *config, struc
     rng_init(&h->rng, config->seed, "predict");
     h->l1_draws = cache_draws(&config->l1);
     h->l2_draws = cache_draws(&config->l2);
-    return create_caches(h) ? err_no_memory(err) : 0;
+    h->l2 = l2_create(config);
+    h->l2_bypassed = l2_create(config);
+    for (int i = 0; i < 2 && config->merged_loads > 1; i++)
+        h->merges[i] = merge_create(config);
+    h->curves = config->reuse ? curves_create(config) : NULL;
+    uint32_t count = config->sms * config->l1_per_sm;
+    struct cache_geometry l1 = config->l1;
+    l1.in_bulk = true;
+    h->l1 = mem_array(count, sizeof *h->l1);
+    for (uint32_t i = 0; i < count; i++)
+        h->l1[i] = cache_create(&l1);
 }
 
 void hierarchy_fini(struct hierarchy *h)
 {
-    for (uint32_t i = 0; h->l1 && i < h->config->sms * h->config->l1_per_sm; i++)
+    for (uint32_t i = 0; i < h->config->sms * h->config->l1_per_sm; i++)
         cache_destroy(h->l1[i]);
     free(h->l1);
     curves_destroy(h->curves);

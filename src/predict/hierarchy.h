@@ -25,10 +25,9 @@ struct hierarchy {
     struct cache_request parts[HIERARCHY_TOGETHER * CACHE_SECTORS_MAX]; /* on their way to an L2 */
     uint64_t joined; /* loads of these parts whose lines have all joined earlier requests */
     struct model_counts counts;
-    bool no_memory;
 };
 
-int hierarchy_init(struct hierarchy *hierarchy, const struct model_config *config, struct err *err);
+void hierarchy_init(struct hierarchy *hierarchy, const struct model_config *config);
 void hierarchy_fini(struct hierarchy *hierarchy);
 
 /* How far a load had to go. */

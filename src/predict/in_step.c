@@ -8,8 +8,6 @@
 #include "base/mem.h"
 #include "predict/hierarchy.h"
 
-struct l2_steps;
-
 /* A line of L2 that an access waits for. */
 struct waiting {
     struct cache_request part;
@@ -41,19 +39,13 @@ static bool partition_look_up(void *context, const struct parallel_access *acces
     return here;
 }
 
-/* The partitions and banks are those of the hierarchy's configuration. NULL: out of memory. */
+/* The partitions and banks are those of the hierarchy's configuration. */
 static struct l2_steps *l2_steps_create(struct hierarchy *h)
 {
     struct l2_steps *steps = mem_array(1, sizeof *steps);
-    if (!steps)
-        return NULL;
     steps->hierarchy = h;
     steps->partitions = h->config->l2_partitions;
     steps->parallel = mem_array(steps->partitions, sizeof *steps->parallel);
-    if (!steps->parallel) {
-        free(steps);
-        return NULL;
-    }
     for (uint32_t i = 0; i < steps->partitions; i++) {
         steps->parallel[i].config = h->config->l2_parallel;
         steps->parallel[i].lookup = partition_look_up;
@@ -82,14 +74,8 @@ static void l2_steps_add(struct l2_steps *steps, struct cache_request *request, 
     size_t count = hierarchy_begin_one(steps->hierarchy, request, parts);
     if (request->missing && *level == HIERARCHY_L1)
         *level = HIERARCHY_L2;
-    struct waiting *grown = steps->waiting;
-    if (steps->count + count > steps->waiting_room)
-        grown = mem_grow(steps->waiting, &steps->waiting_room, steps->count + count, sizeof *grown);
-    if (!grown) {
-        steps->hierarchy->no_memory = true;
-        return;
-    }
-    steps->waiting = grown;
+    steps->waiting = mem_grow(steps->waiting, &steps->waiting_room, steps->count + count,
+                              sizeof *steps->waiting);
     for (size_t i = 0; i < count; i++)
         steps->waiting[steps->count++] = (struct waiting){parts[i], warp, level};
 }
@@ -116,14 +102,8 @@ static size_t collect(struct l2_steps *steps, uint32_t partition)
 static void l2_steps_serve(struct l2_steps *steps)
 {
     uint64_t longest = 0;
-    if (steps->count > steps->access_room) {
-        struct parallel_access *grown =
-            mem_grow(steps->accesses, &steps->access_room, steps->count, sizeof *grown);
-        steps->hierarchy->no_memory |= !grown;
-        if (!grown)
-            return;
-        steps->accesses = grown;
-    }
+    steps->accesses =
+        mem_grow(steps->accesses, &steps->access_room, steps->count, sizeof *steps->accesses);
     for (uint32_t i = 0; i < steps->partitions && steps->count; i++) {
         uint64_t before = steps->parallel[i].counts.steps;
         parallel_serve(&steps->parallel[i], steps->accesses, collect(steps, i));
@@ -314,9 +294,7 @@ static void deal_blocks(struct model *m)
 static void run(struct stepper *s)
 {
     bool any = true;
-    for (s->tick = 0;
-         any && !s->model->hierarchy.no_memory && !kernel_failure(s->model->launch, NULL);
-         s->tick++) {
+    for (s->tick = 0; any && !kernel_failure(s->model->launch, NULL); s->tick++) {
         any = false;
         if (s->tick % TELL_TICKS == 0)
             model_tell(s->model);
@@ -331,24 +309,21 @@ static void run(struct stepper *s)
     }
 }
 
-static int start(struct stepper *s, struct err *err)
+static void start(struct stepper *s)
 {
     uint32_t caches = s->model->config->sms * s->model->config->l1_per_sm;
     s->issues = mem_array((size_t)s->model->config->sms * SM_SCHEDULERS_MAX, sizeof *s->issues);
     s->issue_counts = mem_array(s->model->config->sms, sizeof *s->issue_counts);
-    bool steps = s->model->config->l2_parallel.mshrs > 0;
-    s->l2_steps = steps ? l2_steps_create(&s->model->hierarchy) : NULL;
-    if (!s->issues || !s->issue_counts || (steps && !s->l2_steps))
-        return err_no_memory(err);
+    if (s->model->config->l2_parallel.mshrs)
+        s->l2_steps = l2_steps_create(&s->model->hierarchy);
     if (!s->model->config->parallel.mshrs)
-        return 0;
+        return;
     s->parallel = mem_array(caches, sizeof *s->parallel);
     for (uint32_t i = 0; i < caches; i++) {
         s->parallel[i].config = s->model->config->parallel;
         s->parallel[i].lookup = line_look_up;
         s->parallel[i].cache = s;
     }
-    return 0;
 }
 
 /* A merged access was counted as a hit of L1: its line has not arrived yet. */
@@ -363,19 +338,16 @@ static void add_parallel_counts(struct stepper *s)
     }
 }
 
-int in_step_run(struct model *model, struct err *err)
+void in_step_run(struct model *model)
 {
     struct stepper s = {.model = model};
-    int rc = start(&s, err);
-    if (!rc) {
-        run(&s);
-        add_parallel_counts(&s);
-    }
-    if (!rc && s.l2_steps)
+    start(&s);
+    run(&s);
+    add_parallel_counts(&s);
+    if (s.l2_steps)
         l2_steps_finish(s.l2_steps);
     l2_steps_destroy(s.l2_steps);
     free(s.parallel);
     free(s.issues);
     free(s.issue_counts);
-    return rc;
 }

@@ -4,7 +4,6 @@
 
 #include "predict/model_state.h"
 
-/* 0 or -ENOMEM. */
-int in_step_run(struct model *model, struct err *err);
+void in_step_run(struct model *model);
 
 #endif

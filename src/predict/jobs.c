@@ -82,8 +82,7 @@ static void tell(void *context, struct model_state state)
     strbuf_puts(&line, "\r");
     text_put_clean(&line, text.data ? text.data : "", terminal_columns());
     strbuf_puts(&line, "\x1b[K");
-    if (line.data && !line.failed)
-        put(line.data);
+    put(line.data);
     progress->shown = true;
     strbuf_fini(&text);
     strbuf_fini(&line);

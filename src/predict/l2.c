@@ -33,17 +33,12 @@ struct merge *merge_create(const struct model_config *config)
 {
     struct merge *m = mem_array(1, sizeof *m);
     size_t l1s = (size_t)config->sms * config->l1_per_sm;
-    if (!m)
-        return NULL;
     *m = (struct merge){.config = config, .tick = STORE_TICKS + 1};
     m->loads = mem_array((size_t)config->groups * ENTRIES, sizeof *m->loads);
     m->stores = mem_array(l1s * config->merged_store_lines, sizeof *m->stores);
     m->before = mem_array(l1s, sizeof *m->before);
     m->oldest = mem_array(l1s, sizeof *m->oldest);
-    if (m->loads && m->stores && m->before && m->oldest)
-        return m;
-    merge_destroy(m);
-    return NULL;
+    return m;
 }
 
 void merge_destroy(struct merge *m)
@@ -128,18 +123,11 @@ struct l2 *l2_create(const struct model_config *config)
 {
     struct l2 *l2 = mem_array(1, sizeof *l2);
     struct cache_geometry geometry = config->l2;
-    if (!l2)
-        return NULL;
     l2->config = config;
     geometry.size /= config->l2_parts;
     geometry.in_bulk = true;
-    for (uint32_t p = 0; p < config->l2_parts; p++) {
+    for (uint32_t p = 0; p < config->l2_parts; p++)
         l2->parts[p] = cache_create(&geometry);
-        if (!l2->parts[p]) {
-            l2_destroy(l2);
-            return NULL;
-        }
-    }
     return l2;
 }
 

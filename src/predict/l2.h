@@ -7,8 +7,8 @@
 
 struct merge;
 
-struct merge *merge_create(const struct model_config *config); /* NULL: out of memory */
-void merge_destroy(struct merge *merge);                       /* accepts NULL */
+struct merge *merge_create(const struct model_config *config);
+void merge_destroy(struct merge *merge); /* accepts NULL */
 
 /* The sectors of a request of an L1 (or past it) that go on to L2; the others join an earlier
  * request. */
@@ -27,8 +27,8 @@ enum { L2_FROM_MAIN = 4 };
 
 struct l2;
 
-struct l2 *l2_create(const struct model_config *config); /* NULL: out of memory */
-void l2_destroy(struct l2 *l2);                          /* accepts NULL */
+struct l2 *l2_create(const struct model_config *config);
+void l2_destroy(struct l2 *l2); /* accepts NULL */
 
 /* Serves loads and stores of lines of L2; `cache` of a request is the L1 that it comes from.
  * `missing` becomes the sectors that the near part did not have; L2_FROM_MAIN is set or cleared.

@@ -14,23 +14,16 @@
 
 enum exit_code { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2, EXIT_INCOMPLETE = 4 };
 
-static int exit_code(int rc)
-{
-    return rc == -ENOMEM || rc == -EIO ? EXIT_NO_REPORT : EXIT_BAD_INPUT;
-}
-
 static int failed(int rc, const struct err *err)
 {
     log_failure(err);
-    return exit_code(rc);
+    return rc == -EIO ? EXIT_NO_REPORT : EXIT_BAD_INPUT;
 }
 
 static int write_out(struct strbuf *text, const char *path)
 {
     struct err err = {0};
-    int rc = text->failed ? err_no_memory(&err)
-                          : out_file_write(path ? path : "-", text->data ? text->data : "",
-                                           text->length, &err);
+    int rc = out_file_write(path ? path : "-", text->data ? text->data : "", text->length, &err);
     strbuf_fini(text);
     if (!rc)
         return EXIT_DONE;

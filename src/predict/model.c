@@ -58,7 +58,7 @@ static int check(const struct model_config *config, struct err *err)
 
 static void model_fini(struct model *m)
 {
-    for (uint32_t i = 0; m->sms && i < m->config->sms; i++)
+    for (uint32_t i = 0; i < m->config->sms; i++)
         sm_fini(&m->sms[i]);
     free(m->sms);
     hierarchy_fini(&m->hierarchy);
@@ -84,16 +84,13 @@ int model_run(const struct model_config *config, const struct kernel_launch *lau
                                .seed = config->seed,
                                .source = launch->source};
     block_map_begin(&m.map);
-    rc = hierarchy_init(&m.hierarchy, config, err);
-    if (!rc) {
-        model_start(&m, in_flight);
-        if (ahead_is_possible(config))
-            ahead_run(&m);
-        else
-            rc = in_step_run(&m, err);
-    }
-    if (!rc)
-        rc = m.hierarchy.no_memory ? err_no_memory(err) : kernel_failure(launch, err);
+    hierarchy_init(&m.hierarchy, config);
+    model_start(&m, in_flight);
+    if (ahead_is_possible(config))
+        ahead_run(&m);
+    else
+        in_step_run(&m);
+    rc = kernel_failure(launch, err);
     const struct model_counts *counts = &m.hierarchy.counts;
     uint64_t loads = counts->waits_l1 + counts->waits_l2 + counts->waits_main;
     rc = rc ? rc : kernel_finish(launch, counts->accesses, loads, err);

@@ -84,7 +84,7 @@ static inline uint32_t model_group(const struct model_config *config, uint32_t l
     return (uint32_t)((uint64_t)(l1 / config->l1_per_sm) * config->groups / config->sms);
 }
 
-/* 0, -EINVAL (the configuration, or a block that does not fit) or -ENOMEM. */
+/* 0 or -EINVAL: the configuration, or a block that does not fit. */
 int model_run(const struct model_config *config, const struct kernel_launch *launch,
               struct model_counts *out_counts, struct err *err);
 

@@ -245,8 +245,6 @@ static int add_program(struct plan *plan, const char *name, struct kernel_launch
     plan->program_count++;
     struct err why = {0};
     rc = plan_launch(plan, program, launch, &why);
-    if (rc == -ENOMEM)
-        return err_no_memory(err);
     add_models(plan, launch, rc ? why.text : NULL);
     return 0;
 }

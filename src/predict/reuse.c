@@ -2,7 +2,6 @@
  * ratios over the sizes of the caches. */
 #include "predict/reuse.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +72,7 @@ static void move(struct reuse *reuse, uint32_t before, uint32_t now)
         add_to_tree(reuse, before, UINT32_MAX); /* less one */
 }
 
-static int allocate(struct reuse *reuse, uint32_t times)
+static void allocate(struct reuse *reuse, uint32_t times)
 {
     reuse->times_max = times;
     reuse->bucket_mask = times - 1;
@@ -83,10 +82,6 @@ static int allocate(struct reuse *reuse, uint32_t times)
     reuse->buckets = mem_array(times, sizeof *reuse->buckets);
     reuse->distances = mem_array(times, sizeof *reuse->distances);
     reuse->reach = mem_array((size_t)times * reuse->sectors, sizeof *reuse->reach);
-    return reuse->tree && reuse->bits && reuse->line_of && reuse->buckets && reuse->distances &&
-                   reuse->reach
-               ? 0
-               : -ENOMEM;
 }
 
 static void release(struct reuse *reuse)
@@ -125,21 +120,17 @@ static uint32_t forgettable(const struct reuse *reuse)
 }
 
 /* Numbers the live times from 1 on, in twice the space where they fill more than a quarter. */
-static int renumber(struct reuse *reuse)
+static void renumber(struct reuse *reuse)
 {
     struct reuse next = {
         .accesses = reuse->accesses, .lines_max = reuse->lines_max, .sectors = reuse->sectors};
     uint32_t times = reuse->times_max, forgotten = forgettable(reuse);
     if (reuse->live - forgotten > times / 4) {
         if (times > UINT32_MAX / 4)
-            return -ENOMEM;
+            mem_exhausted(0);
         times *= 2;
     }
-    int rc = allocate(&next, times);
-    if (rc) {
-        release(&next);
-        return rc;
-    }
+    allocate(&next, times);
     memcpy(next.distances, reuse->distances, reuse->times_max * sizeof *next.distances);
     for (uint32_t time = 1; time < reuse->times_max; time++) {
         if (!(reuse->bits[time / WORD] >> time % WORD & 1))
@@ -151,20 +142,14 @@ static int renumber(struct reuse *reuse)
     }
     release(reuse);
     *reuse = next;
-    return 0;
 }
 
 struct reuse *reuse_create(uint64_t lines_max, uint32_t sectors)
 {
     struct reuse *reuse = mem_array(1, sizeof *reuse);
-    if (!reuse)
-        return NULL;
     reuse->lines_max = lines_max;
     reuse->sectors = sectors;
-    if (allocate(reuse, TIMES_MIN)) {
-        reuse_destroy(reuse);
-        return NULL;
-    }
+    allocate(reuse, TIMES_MIN);
     return reuse;
 }
 
@@ -195,12 +180,10 @@ static void note_sectors(struct reuse *reuse, uint32_t before, int64_t distance,
     }
 }
 
-static int reuse_use(struct reuse *reuse, uint64_t line, uint32_t asked, uint32_t brought,
-                     int64_t *out_distance)
+int64_t reuse_access_sectors(struct reuse *reuse, uint64_t line, uint32_t asked, uint32_t brought)
 {
-    int rc = reuse->now + 1 == reuse->times_max ? renumber(reuse) : 0;
-    if (rc)
-        return rc;
+    if (reuse->now + 1 == reuse->times_max)
+        renumber(reuse);
     uint32_t at = bucket_of(reuse, line), before = reuse->buckets[at];
     int64_t distance = REUSE_NEVER;
     if (before)
@@ -211,19 +194,12 @@ static int reuse_use(struct reuse *reuse, uint64_t line, uint32_t asked, uint32_
     reuse->buckets[at] = reuse->now;
     note_sectors(reuse, before, distance, asked, brought);
     move(reuse, before, reuse->now);
-    *out_distance = distance;
-    return 0;
+    return distance;
 }
 
-int reuse_access(struct reuse *reuse, uint64_t line, int64_t *out_distance)
+int64_t reuse_access(struct reuse *reuse, uint64_t line)
 {
-    return reuse_use(reuse, line, 1, 1, out_distance);
-}
-
-int reuse_access_sectors(struct reuse *reuse, uint64_t line, uint32_t asked, uint32_t brought)
-{
-    int64_t distance;
-    return reuse_use(reuse, line, asked, brought, &distance);
+    return reuse_access_sectors(reuse, line, 1, 1);
 }
 
 uint64_t reuse_hits(const struct reuse *reuse, uint64_t lines)
@@ -274,28 +250,19 @@ static uint32_t l1_count(const struct model_config *config)
 struct curves *curves_create(const struct model_config *config)
 {
     struct curves *curves = mem_array(1, sizeof *curves);
-    bool good = curves != NULL;
-    if (!good)
-        return NULL;
     curves->config = config;
     curves->l1 = mem_array(l1_count(config), sizeof *curves->l1);
     curves->l2 = reuse_create(lines_max(&config->l2, L2_LINES), sectors_of(&config->l2));
-    good = curves->l1 && curves->l2;
-    for (uint32_t i = 0; good && i < l1_count(config); i++) {
+    for (uint32_t i = 0; i < l1_count(config); i++)
         curves->l1[i] = reuse_create(lines_max(&config->l1, L1_LINES), sectors_of(&config->l1));
-        good = curves->l1[i] != NULL;
-    }
-    if (good)
-        return curves;
-    curves_destroy(curves);
-    return NULL;
+    return curves;
 }
 
 void curves_destroy(struct curves *curves)
 {
     if (!curves)
         return;
-    for (uint32_t i = 0; curves->l1 && i < l1_count(curves->config); i++)
+    for (uint32_t i = 0; i < l1_count(curves->config); i++)
         reuse_destroy(curves->l1[i]);
     free(curves->l1);
     reuse_destroy(curves->l2);
@@ -314,25 +281,25 @@ static uint32_t whole_units(const struct cache_geometry *cache, uint32_t sectors
 }
 
 /* A store asks for nothing and brings itself. */
-static int curve_use(struct reuse *reuse, const struct cache_geometry *cache, uint64_t line,
-                     uint32_t sectors, bool store)
+static void curve_use(struct reuse *reuse, const struct cache_geometry *cache, uint64_t line,
+                      uint32_t sectors, bool store)
 {
-    return reuse_access_sectors(reuse, line, store ? 0 : sectors,
-                                store ? sectors : whole_units(cache, sectors));
+    reuse_access_sectors(reuse, line, store ? 0 : sectors,
+                         store ? sectors : whole_units(cache, sectors));
 }
 
-int curves_l1(struct curves *curves, uint32_t l1, uint64_t line, uint32_t sectors, bool store)
+void curves_l1(struct curves *curves, uint32_t l1, uint64_t line, uint32_t sectors, bool store)
 {
     if (curves->config->no_l1)
-        return 0;
+        return;
     if (store && curves->config->writes != MODEL_THROUGH)
-        return 0;
-    return curve_use(curves->l1[l1], &curves->config->l1, line, sectors, store);
+        return;
+    curve_use(curves->l1[l1], &curves->config->l1, line, sectors, store);
 }
 
-int curves_l2(struct curves *curves, uint64_t line, uint32_t sectors, bool store)
+void curves_l2(struct curves *curves, uint64_t line, uint32_t sectors, bool store)
 {
-    return curve_use(curves->l2, &curves->config->l2, line, sectors, store);
+    curve_use(curves->l2, &curves->config->l2, line, sectors, store);
 }
 
 /* 1, 2, 3, 4, 6, 8, 12, ...: two points per doubling, up to a size that holds everything, or to

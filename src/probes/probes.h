@@ -66,9 +66,8 @@ struct probe_observer {
 };
 
 /* Runs the selection on one device. If a probe fails, its metrics are reported as failed, with the
- * reason, and the run goes on. Only an observer, an unusable device (-EIO from the backend) or one
- * without memory
- * (-ENOMEM) end it early. */
+ * reason, and the run goes on. Only an observer or an unusable device (-EIO from the backend) ends
+ * it early. */
 int probes_run(struct device *device, const struct probe_selection *selection,
                const struct probe_options *options, const struct probe_observer *observer,
                struct measures *measures, struct err *err);

@@ -87,7 +87,7 @@ static void rounds_keep(struct rounds *rounds, const struct probe *probe, const 
     }
     values->without++;
     if (!values->reason) {
-        str_copy_to(&values->reason, m && m->reason ? m->reason : reason);
+        values->reason = str_copy(m && m->reason ? m->reason : reason);
         return;
     }
 }
@@ -109,8 +109,6 @@ static int rounds_repeat(struct rounds *rounds, struct probe_context *context,
             rounds_keep(rounds, probe, probe->metrics[i], measures_get(&own, probe->metrics[i]),
                         failure.text);
     measures_fini(&own);
-    if (rc == -ENOMEM)
-        return err_no_memory(err);
     return rc == -EIO ? err_set(err, rc, "%s again: %s", probe->description.name, failure.text) : 0;
 }
 
@@ -195,7 +193,7 @@ static int run_probe(struct probe_context *context, const struct probe *probe,
     if (observer && observer->end &&
         observer->end(observer->user, name, context->measures, elapsed_s))
         return err_set(err, -ECANCELED, "stopped after %s", name);
-    if (rc == -EIO || rc == -ENOMEM)
+    if (rc == -EIO)
         return err_set(err, rc, "%s: %s", name, own.text);
     return 0;
 }

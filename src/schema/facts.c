@@ -62,7 +62,7 @@ static struct fact *find_fact(const struct facts *facts, const char *key)
     return NULL;
 }
 
-int facts_set(struct facts *facts, const struct fact *fact)
+void facts_set(struct facts *facts, const struct fact *fact)
 {
     struct fact copy = fact_copy(fact);
     struct fact *slot = find_fact(facts, copy.key);
@@ -74,51 +74,49 @@ int facts_set(struct facts *facts, const struct fact *fact)
         slot = &facts->items[facts->count++];
     }
     *slot = copy;
-    return 0;
 }
 
 /* facts_set copies the strings and does not change them, so these casts are safe. */
-int facts_set_bool(struct facts *facts, const char *key, bool value)
+void facts_set_bool(struct facts *facts, const char *key, bool value)
 {
-    return facts_set(facts, &(struct fact){.key = (char *)key, .kind = FACT_BOOL, .flag = value});
+    facts_set(facts, &(struct fact){.key = (char *)key, .kind = FACT_BOOL, .flag = value});
 }
 
-int facts_set_int(struct facts *facts, const char *key, int64_t value)
+void facts_set_int(struct facts *facts, const char *key, int64_t value)
 {
-    return facts_set(facts, &(struct fact){.key = (char *)key, .kind = FACT_INT, .integer = value});
+    facts_set(facts, &(struct fact){.key = (char *)key, .kind = FACT_INT, .integer = value});
 }
 
-int facts_set_real(struct facts *facts, const char *key, double value)
+void facts_set_real(struct facts *facts, const char *key, double value)
 {
-    return facts_set(facts, &(struct fact){.key = (char *)key, .kind = FACT_REAL, .real = value});
+    facts_set(facts, &(struct fact){.key = (char *)key, .kind = FACT_REAL, .real = value});
 }
 
-int facts_set_text(struct facts *facts, const char *key, const char *value)
+void facts_set_text(struct facts *facts, const char *key, const char *value)
 {
-    return facts_set(facts,
-                     &(struct fact){.key = (char *)key, .kind = FACT_TEXT, .text = (char *)value});
+    facts_set(facts, &(struct fact){.key = (char *)key, .kind = FACT_TEXT, .text = (char *)value});
 }
 
-int facts_set_unknown(struct facts *facts, const char *key, const char *reason)
+void facts_set_unknown(struct facts *facts, const char *key, const char *reason)
 {
-    return facts_set(
-        facts, &(struct fact){.key = (char *)key, .kind = FACT_UNKNOWN, .text = (char *)reason});
+    facts_set(facts,
+              &(struct fact){.key = (char *)key, .kind = FACT_UNKNOWN, .text = (char *)reason});
 }
 
-int facts_set_numbers(struct facts *facts, const char *key, const double *values, size_t count)
+void facts_set_numbers(struct facts *facts, const char *key, const double *values, size_t count)
 {
-    return facts_set(facts, &(struct fact){.key = (char *)key,
-                                           .kind = FACT_NUMBERS,
-                                           .count = (uint32_t)count,
-                                           .numbers = (double *)values});
+    facts_set(facts, &(struct fact){.key = (char *)key,
+                                    .kind = FACT_NUMBERS,
+                                    .count = (uint32_t)count,
+                                    .numbers = (double *)values});
 }
 
-int facts_set_texts(struct facts *facts, const char *key, const char *const *texts, size_t count)
+void facts_set_texts(struct facts *facts, const char *key, const char *const *texts, size_t count)
 {
-    return facts_set(facts, &(struct fact){.key = (char *)key,
-                                           .kind = FACT_TEXTS,
-                                           .count = (uint32_t)count,
-                                           .texts = (char **)texts});
+    facts_set(facts, &(struct fact){.key = (char *)key,
+                                    .kind = FACT_TEXTS,
+                                    .count = (uint32_t)count,
+                                    .texts = (char **)texts});
 }
 
 void facts_remove(struct facts *facts, const char *key)
@@ -234,15 +232,14 @@ bool fact_equal(const struct fact *a, const struct fact *b)
     }
 }
 
-int facts_copy(struct facts *to, const struct facts *from)
+void facts_copy(struct facts *to, const struct facts *from)
 {
     if (!from->count)
-        return 0;
+        return;
     to->items = mem_array(from->count, sizeof *to->items);
     to->capacity = to->count = from->count;
     for (size_t i = 0; i < from->count; i++)
         to->items[i] = fact_copy(&from->items[i]);
-    return 0;
 }
 
 void facts_fini(struct facts *facts)

@@ -38,15 +38,15 @@ struct facts {
     size_t capacity;
 };
 
-/* Set or replace. Always 0. */
-int facts_set_bool(struct facts *facts, const char *key, bool value);
-int facts_set_int(struct facts *facts, const char *key, int64_t value);
-int facts_set_real(struct facts *facts, const char *key, double value);
-int facts_set_text(struct facts *facts, const char *key, const char *value);
-int facts_set_unknown(struct facts *facts, const char *key, const char *reason);
-int facts_set_numbers(struct facts *facts, const char *key, const double *values, size_t count);
-int facts_set_texts(struct facts *facts, const char *key, const char *const *texts, size_t count);
-int facts_set(struct facts *facts, const struct fact *fact);
+/* Set or replace. */
+void facts_set_bool(struct facts *facts, const char *key, bool value);
+void facts_set_int(struct facts *facts, const char *key, int64_t value);
+void facts_set_real(struct facts *facts, const char *key, double value);
+void facts_set_text(struct facts *facts, const char *key, const char *value);
+void facts_set_unknown(struct facts *facts, const char *key, const char *reason);
+void facts_set_numbers(struct facts *facts, const char *key, const double *values, size_t count);
+void facts_set_texts(struct facts *facts, const char *key, const char *const *texts, size_t count);
+void facts_set(struct facts *facts, const struct fact *fact);
 
 void facts_remove(struct facts *facts, const char *key); /* if it is there */
 
@@ -67,7 +67,7 @@ double fact_number(const struct fact *fact); /* NaN: absent or no number; fact m
 /* Compares key, kind and value. Numbers compare by value, since a file does not distinguish 5 from
  * 5.0; the reason why a fact is unknown is ignored. */
 bool fact_equal(const struct fact *a, const struct fact *b);
-int facts_copy(struct facts *to, const struct facts *from); /* to is empty; always 0 */
+void facts_copy(struct facts *to, const struct facts *from); /* to is empty */
 void facts_fini(struct facts *facts);
 void facts_fini_list(struct facts *facts); /* the texts lie elsewhere and stay */
 void fact_clear(struct fact *fact);        /* makes it unknown, without a reason */

@@ -89,12 +89,6 @@ static void *must(void *memory)
     return memory;
 }
 
-static void must_do(int rc)
-{
-    if (rc)
-        abort();
-}
-
 static char *copy(const char *text)
 {
     return must(str_copy(text));
@@ -102,17 +96,17 @@ static char *copy(const char *text)
 
 static void fill_facts(struct facts *facts)
 {
-    must_do(facts_set_text(facts, "compute_capability", "9.0"));
-    must_do(facts_set_int(facts, "sms", 132));
-    must_do(facts_set_int(facts, "smallest", INT64_MIN));
-    must_do(facts_set_int(facts, "largest", INT64_MAX));
-    must_do(facts_set_real(facts, "clock_mhz", 1980.5));
-    must_do(facts_set_real(facts, "whole", 500.0));
-    must_do(facts_set_real(facts, "broken", NAN));
-    must_do(facts_set_bool(facts, "ecc", true));
-    must_do(facts_set_bool(facts, "mig", false));
-    must_do(facts_set_unknown(facts, "l2_bytes", "not supported"));
-    must_do(facts_set_text(facts, "odd key: #", "on"));
+    facts_set_text(facts, "compute_capability", "9.0");
+    facts_set_int(facts, "sms", 132);
+    facts_set_int(facts, "smallest", INT64_MIN);
+    facts_set_int(facts, "largest", INT64_MAX);
+    facts_set_real(facts, "clock_mhz", 1980.5);
+    facts_set_real(facts, "whole", 500.0);
+    facts_set_real(facts, "broken", NAN);
+    facts_set_bool(facts, "ecc", true);
+    facts_set_bool(facts, "mig", false);
+    facts_set_unknown(facts, "l2_bytes", "not supported");
+    facts_set_text(facts, "odd key: #", "on");
 }
 
 static void fill_sizes(struct measures *measures)
@@ -121,15 +115,15 @@ static void fill_sizes(struct measures *measures)
     m->spread = 0;
     m->confidence = 0.999;
     m->n = 15;
-    must_do(facts_set_unknown(&m->notes, "reported", "no such attribute"));
-    must_do(facts_set_int(&m->notes, "nominal", 229376));
-    must_do(facts_set_int(&m->notes, "carveout", 32768));
+    facts_set_unknown(&m->notes, "reported", "no such attribute");
+    facts_set_int(&m->notes, "nominal", 229376);
+    facts_set_int(&m->notes, "carveout", 32768);
     m = must(measures_add(measures, "main.latency", 812.34375, "cycles", "chase"));
     m->spread = 1.0 / 3;
     m->confidence = NAN;
     m->n = UINT32_MAX;
     measure_set_status(m, MEASURE_NOISY, "two of \"five\" runs\nwere odd");
-    must_do(facts_set_real(&m->notes, "ns", 410.27450000000005));
+    facts_set_real(&m->notes, "ns", 410.27450000000005);
     m = must(measures_add(measures, "l1_data.reach", 1e17, "B", "chase"));
     m->bound = MEASURE_AT_LEAST;
     m->confidence = 1;
@@ -179,10 +173,10 @@ void rich_result(struct gpu_result *out_result)
     r->run.first_reason = copy("worker killed by signal 11");
     r->run.gpus_allocated = 8;
     fill_facts(&r->hardware);
-    must_do(facts_set_text(&r->board, "serial", "1650000000001"));
-    must_do(facts_set_int(&r->health, "ecc_uncorrected_dram", 3));
-    must_do(facts_set_unknown(&r->health, "remap_pending", "not supported"));
-    must_do(facts_set_real(&r->timings, "l2.size", 0.25));
+    facts_set_text(&r->board, "serial", "1650000000001");
+    facts_set_int(&r->health, "ecc_uncorrected_dram", 3);
+    facts_set_unknown(&r->health, "remap_pending", "not supported");
+    facts_set_real(&r->timings, "l2.size", 0.25);
     fill_measures(&r->measures);
 }
 
@@ -193,15 +187,15 @@ static void fill_model(struct inventory_model *model)
     model->key = copy("10de:2335:10de:18be:NVIDIA H200");
     model->count = 2;
     fill_facts(&model->identity);
-    must_do(facts_set_int(&model->config, "power_limit_w", 700));
-    must_do(facts_set_bool(&model->health, "remap_pending", false));
+    facts_set_int(&model->config, "power_limit_w", 700);
+    facts_set_bool(&model->health, "remap_pending", false);
     model->populations = must(mem_array(2, sizeof *model->populations));
     model->population_count = 2;
     for (size_t i = 0; i < 2; i++) {
         struct inventory_population *population = &model->populations[i];
         population->by = must(str_copy("board.part"));
         population->count = 1;
-        must_do(facts_set_real(&population->figures, "main.latency", i ? 652.5 : 689));
+        facts_set_real(&population->figures, "main.latency", i ? 652.5 : 689);
     }
     model->populations[0].value = must(str_copy("692: \"000\""));
     fill_measures(&model->memory);
@@ -218,16 +212,16 @@ static void fill_gpu(struct inventory_gpu *gpu, unsigned number)
     gpu->status = number == 1 ? GPU_OUTLIER : number == 2 ? GPU_TIMED_OUT : GPU_OK;
     if (number == 2)
         return;
-    must_do(facts_set_text(&gpu->board, "driver", "550.54.14"));
-    must_do(facts_set_text(&gpu->board, "inforom", "G520.0200.00.05"));
-    must_do(facts_set_text(&gpu->board, "serial", "1650000000001"));
-    must_do(facts_set_unknown(&gpu->board, "part", "not permitted"));
+    facts_set_text(&gpu->board, "driver", "550.54.14");
+    facts_set_text(&gpu->board, "inforom", "G520.0200.00.05");
+    facts_set_text(&gpu->board, "serial", "1650000000001");
+    facts_set_unknown(&gpu->board, "part", "not permitted");
     if (number)
-        must_do(facts_set_int(&gpu->config, "power_limit_w", 500));
+        facts_set_int(&gpu->config, "power_limit_w", 500);
     if (number)
-        must_do(facts_set_bool(&gpu->health, "remap_pending", true));
+        facts_set_bool(&gpu->health, "remap_pending", true);
     if (number)
-        must_do(facts_set_int(&gpu->hardware, "sms", 130));
+        facts_set_int(&gpu->hardware, "sms", 130);
     gpu->values = must(mem_array(4, sizeof *gpu->values));
     gpu->value_count = 4;
     gpu->values[0] = (struct inventory_value){copy("main.bandwidth.read"), 3051, 12};

@@ -134,42 +134,41 @@ static void draw_figure(struct gpu_result *gpu, size_t k, double clock, double f
     m->spread = (values[REPEATS - 1] - values[0]) / 2;
     m->confidence = 0.99;
     m->n = REPEATS;
-    must(!facts_set_real(&m->notes, "ns", values[0] / 2), "out of memory");
+    facts_set_real(&m->notes, "ns", values[0] / 2);
 }
 
 static void draw_facts(struct gpu_result *gpu, struct rng *rng)
 {
-    bool done = !facts_set_text(&gpu->hardware, "architecture", "hopper") &&
-                !facts_set_text(&gpu->hardware, "compute_capability", "9.0") &&
-                !facts_set_int(&gpu->hardware, "sms", 132) &&
-                !facts_set_int(&gpu->hardware, "memory_bytes", INT64_C(150754820096)) &&
-                !facts_set_int(&gpu->hardware, "memory_bus_bits", 6144) &&
-                !facts_set_int(&gpu->hardware, "l2_bytes", 62914560) &&
-                !facts_set_int(&gpu->hardware, "pcie_gen_max", 5) &&
-                !facts_set_int(&gpu->hardware, "pcie_width_max", 16) &&
-                !facts_set_text(&gpu->board, "serial", gpu->uuid + 8) &&
-                !facts_set_text(&gpu->board, "part", "900-21010-0040-000") &&
-                !facts_set_text(&gpu->board, "vbios", "96.00.99.00.01") &&
-                !facts_set_text(&gpu->board, "driver", "580.65.06") &&
-                !facts_set_text(&gpu->board, "inforom", "G520.0280.00.05") &&
-                !facts_set_text(&gpu->config, "compute_mode", "default") &&
-                !facts_set_bool(&gpu->config, "persistence", true) &&
-                !facts_set_bool(&gpu->config, "ecc", true) &&
-                !facts_set_bool(&gpu->config, "ecc_pending", true) &&
-                !facts_set_bool(&gpu->config, "mig", false) &&
-                !facts_set_int(&gpu->config, "power_limit_w", 700) &&
-                !facts_set_int(&gpu->config, "sm_clock_limit_mhz", 1980) &&
-                !facts_set_int(&gpu->config, "pcie_gen", 5) &&
-                !facts_set_int(&gpu->config, "pcie_width", 16) &&
-                !facts_set_text(&gpu->health, "throttle", "none") &&
-                !facts_set_bool(&gpu->health, "remap_pending", false) &&
-                !facts_set_bool(&gpu->health, "inforom_valid", true) &&
-                !facts_set_int(&gpu->health, "nvlinks_active", 18) &&
-                !facts_set_int(&gpu->health, "temperature_c", 35 + (int64_t)rng_below(rng, 30)) &&
-                !facts_set_int(&gpu->health, "power_draw_w", 200 + (int64_t)rng_below(rng, 200));
-    for (size_t i = 0; i < COUNT_OF(numbers) && done; i++)
-        done = !facts_set_int(&gpu->health, numbers[i], 0);
-    must(done, "out of memory");
+    facts_set_text(&gpu->hardware, "architecture", "hopper");
+    facts_set_text(&gpu->hardware, "compute_capability", "9.0");
+    facts_set_int(&gpu->hardware, "sms", 132);
+    facts_set_int(&gpu->hardware, "memory_bytes", INT64_C(150754820096));
+    facts_set_int(&gpu->hardware, "memory_bus_bits", 6144);
+    facts_set_int(&gpu->hardware, "l2_bytes", 62914560);
+    facts_set_int(&gpu->hardware, "pcie_gen_max", 5);
+    facts_set_int(&gpu->hardware, "pcie_width_max", 16);
+    facts_set_text(&gpu->board, "serial", gpu->uuid + 8);
+    facts_set_text(&gpu->board, "part", "900-21010-0040-000");
+    facts_set_text(&gpu->board, "vbios", "96.00.99.00.01");
+    facts_set_text(&gpu->board, "driver", "580.65.06");
+    facts_set_text(&gpu->board, "inforom", "G520.0280.00.05");
+    facts_set_text(&gpu->config, "compute_mode", "default");
+    facts_set_bool(&gpu->config, "persistence", true);
+    facts_set_bool(&gpu->config, "ecc", true);
+    facts_set_bool(&gpu->config, "ecc_pending", true);
+    facts_set_bool(&gpu->config, "mig", false);
+    facts_set_int(&gpu->config, "power_limit_w", 700);
+    facts_set_int(&gpu->config, "sm_clock_limit_mhz", 1980);
+    facts_set_int(&gpu->config, "pcie_gen", 5);
+    facts_set_int(&gpu->config, "pcie_width", 16);
+    facts_set_text(&gpu->health, "throttle", "none");
+    facts_set_bool(&gpu->health, "remap_pending", false);
+    facts_set_bool(&gpu->health, "inforom_valid", true);
+    facts_set_int(&gpu->health, "nvlinks_active", 18);
+    facts_set_int(&gpu->health, "temperature_c", 35 + (int64_t)rng_below(rng, 30));
+    facts_set_int(&gpu->health, "power_draw_w", 200 + (int64_t)rng_below(rng, 200));
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        facts_set_int(&gpu->health, numbers[i], 0);
 }
 
 /* GPU i; every 200th has DRAM a tenth slower. */

@@ -158,7 +158,7 @@ static void forget(struct facts *facts, const char *key)
     struct facts kept = {0};
     for (size_t i = 0; i < facts->count; i++)
         if (strcmp(facts->items[i].key, key) != 0)
-            assert_int_equal(facts_set(&kept, &facts->items[i]), 0);
+            facts_set(&kept, &facts->items[i]);
     facts_fini(facts);
     *facts = kept;
 }

@@ -26,9 +26,10 @@ struct planted {
 static void plant(struct gpu_result *gpu, const struct planted *facts, size_t count)
 {
     for (size_t i = 0; i < count && facts[i].key; i++)
-        assert_int_equal(facts[i].text ? facts_set_text(&gpu->health, facts[i].key, facts[i].text)
-                                       : facts_set_int(&gpu->health, facts[i].key, facts[i].number),
-                         0);
+        if (facts[i].text)
+            facts_set_text(&gpu->health, facts[i].key, facts[i].text);
+        else
+            facts_set_int(&gpu->health, facts[i].key, facts[i].number);
 }
 
 /* What a healthy GPU reports. */

@@ -297,9 +297,7 @@ static void two_throttles(void **state)
         for (size_t k = 0; k < MADE_PER_NODE; k++) {
             struct gpu_result *gpu = &gpus[NODE * MADE_PER_NODE + k];
             made_clock(gpu, 0.7);
-            assert_int_equal(facts_set_text(&gpu->health, "throttle",
-                                            same || k < 2 ? "sw_thermal" : "power_cap"),
-                             0);
+            facts_set_text(&gpu->health, "throttle", same || k < 2 ? "sw_thermal" : "power_cap");
         }
         struct inventory inventory = made_judged(gpus, COUNT);
         if ((inventory.node_finding_count > 0) != same)

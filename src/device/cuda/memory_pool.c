@@ -141,7 +141,7 @@ int memory_pool_reserve(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_t
     if (size_bytes <= pool->size_bytes)
         return 0;
     if (size_bytes > pool->limit_bytes)
-        return err_set(err, -ENOMEM, "arrays need %llu bytes, the limit is %llu",
+        return err_set(err, -ENOSPC, "arrays need %llu bytes, the limit is %llu",
                        (unsigned long long)size_bytes, (unsigned long long)pool->limit_bytes);
     pool_release(gpu, pool);
     uint64_t wanted = round_up(size_bytes, PLACE_BYTES);

@@ -74,13 +74,11 @@ void frame_write(struct strbuf *buffer, uint32_t type, const void *payload, size
     wire_put_u32(buffer, FRAME_VERSION);
     wire_put_u32(buffer, type);
     wire_put_u32(buffer, (uint32_t)length);
-    if (buffer->failed)
-        return;
     wire_put_u32(buffer, frame_sum(buffer->data + start, payload, length));
     strbuf_append(buffer, payload, length);
 }
 
-int frame_reader_add(struct frame_reader *reader, const void *data, size_t length)
+void frame_reader_add(struct frame_reader *reader, const void *data, size_t length)
 {
     struct strbuf *buffer = &reader->buffer;
     /* Move only when half of the buffer is consumed: each byte then moves about once. */
@@ -90,7 +88,6 @@ int frame_reader_add(struct frame_reader *reader, const void *data, size_t lengt
         reader->consumed = 0;
     }
     strbuf_append(buffer, data, length);
-    return 0;
 }
 
 int frame_reader_next(struct frame_reader *reader, struct frame *out_frame, struct err *err)

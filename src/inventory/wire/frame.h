@@ -26,7 +26,7 @@ struct frame_reader {
     struct strbuf buffer;
     size_t consumed;
 };
-int frame_reader_add(struct frame_reader *reader, const void *data, size_t length); /* always 0 */
+void frame_reader_add(struct frame_reader *reader, const void *data, size_t length);
 
 /* 1: a frame; 0: not enough bytes yet; -EBADMSG: this stream is garbage (wrong magic, version,
  * length or checksum), and every later call returns -EBADMSG too. */

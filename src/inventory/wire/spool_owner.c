@@ -56,7 +56,7 @@ static bool is_held(int rc)
 /* The file has lines "key: value" with these keys. */
 static const char *const keys[] = {"survey", "job", "output", "who", "merged", "exit_code"};
 
-static int read_identity(int fd, struct spool_identity *out)
+static void read_identity(int fd, struct spool_identity *out)
 {
     char text[16384];
     struct spool_identity identity = {0};
@@ -66,24 +66,19 @@ static int read_identity(int fd, struct spool_identity *out)
                              &identity.who,    &merged,       &exit_code};
     ssize_t length = pread(fd, text, sizeof text - 1, 0);
     text[length > 0 ? length : 0] = '\0';
-    int rc = 0;
     char *rest = text;
-    for (char *line; !rc && (line = strsep(&rest, "\n"));)
+    for (char *line; (line = strsep(&rest, "\n"));)
         for (size_t i = 0; i < COUNT_OF(keys); i++) {
             size_t n = strlen(keys[i]);
             if (strncmp(line, keys[i], n) == 0 && line[n] == ':' && line[n + 1] == ' ' &&
                 !*values[i])
-                rc = str_copy_to(values[i], line + n + 2);
+                *values[i] = str_copy(line + n + 2);
         }
     identity.merged = merged ? strtoul(merged, NULL, 10) : 0;
     identity.exit_code = exit_code ? (int)strtol(exit_code, NULL, 10) : 0;
     free(merged);
     free(exit_code);
-    if (rc)
-        spool_identity_fini(&identity);
-    else
-        *out = identity;
-    return rc;
+    *out = identity;
 }
 
 static int write_identity(int fd, const struct spool_identity *identity)
@@ -92,7 +87,7 @@ static int write_identity(int fd, const struct spool_identity *identity)
     strbuf_printf(&text, "survey: %s\njob: %s\noutput: %s\nwho: %s\nmerged: %zu\nexit_code: %d\n",
                   identity->survey, identity->job, identity->output, identity->who,
                   identity->merged, identity->exit_code);
-    int rc = text.failed ? -ENOMEM : lseek(fd, 0, SEEK_SET) ? -errno : 0;
+    int rc = lseek(fd, 0, SEEK_SET) ? -errno : 0;
     if (rc)
         goto out;
     rc = io_write_all(fd, text.data, text.length);
@@ -148,8 +143,6 @@ static int set_aside(const char *folder, char **out_aside, struct err *err)
     char stamp[CLOCK_STAMP_MAX];
     clock_utc_stamp(1, stamp);
     char *aside = str_format("%s.before-%s", folder, stamp);
-    if (!aside)
-        return err_no_memory(err);
     if (rename(folder, aside)) {
         int rc = err_set_at(err, -errno, folder, 0, 0,
                             "has results of an earlier survey and cannot be moved to %s: %s", aside,
@@ -166,15 +159,12 @@ static int set_aside(const char *folder, char **out_aside, struct err *err)
 static int become_owner(const struct spool_candidate *candidate, struct spool_owner *owner,
                         struct err *err)
 {
-    struct spool_identity own = {0};
-    if (str_copy_to(&own.survey, candidate->survey) || str_copy_to(&own.job, candidate->job) ||
-        str_copy_to(&own.output, candidate->output) || str_copy_to(&own.who, candidate->who)) {
-        spool_identity_fini(&own);
-        return err_no_memory(err);
-    }
     spool_identity_fini(&owner->identity);
-    owner->identity = own;
-    int rc = write_identity(owner->fd, &own);
+    owner->identity = (struct spool_identity){.survey = str_copy(candidate->survey),
+                                              .job = str_copy(candidate->job),
+                                              .output = str_copy(candidate->output),
+                                              .who = str_copy(candidate->who)};
+    int rc = write_identity(owner->fd, &owner->identity);
     if (!rc)
         return 0;
     unlink(owner->path);
@@ -216,8 +206,7 @@ static int try_join(const struct spool_candidate *candidate, struct spool_owner 
     if (locked < 0 || !is_in_place(owner))
         return -EAGAIN;
     spool_identity_fini(&owner->identity);
-    if (read_identity(owner->fd, &owner->identity))
-        return err_no_memory(err);
+    read_identity(owner->fd, &owner->identity);
     bool ours = is_same_job(&owner->identity, candidate);
     if (locked)
         return ours ? 0 : refuse(candidate, owner, err);
@@ -241,7 +230,7 @@ int spool_owner_join(const struct spool_candidate *candidate, struct spool_owner
     enum { TRIES = 6000 };
     const struct timespec pause = {.tv_nsec = 10000000};
     struct spool_owner owner = {.fd = -1, .rank = candidate->rank, .path = owner_path(candidate)};
-    int rc = owner.path ? -EAGAIN : err_no_memory(err);
+    int rc = -EAGAIN;
     for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
         if (i)
             nanosleep(&pause, NULL);
@@ -265,14 +254,13 @@ int spool_owner_join(const struct spool_candidate *candidate, struct spool_owner
 int spool_owner_open(const char *path, int rank, struct spool_owner *out_owner, struct err *err)
 {
     struct spool_owner owner = {.path = str_copy(path), .rank = rank};
-    if (!owner.path)
-        return err_no_memory(err);
     owner.fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    int rc = owner.fd < 0 ? -errno : read_identity(owner.fd, &owner.identity);
-    if (rc) {
+    if (owner.fd < 0) {
+        int rc = -errno;
         spool_owner_fini(&owner);
         return err_set_at(err, rc, path, 0, 0, "cannot open: %s", strerror(-rc));
     }
+    read_identity(owner.fd, &owner.identity);
     int locked = lock(owner.fd, F_RDLCK, rank, 1);
     owner.unlocked = locked && !is_held(locked);
     *out_owner = owner;
@@ -281,7 +269,6 @@ int spool_owner_open(const char *path, int rank, struct spool_owner *out_owner, 
 
 enum spool_others spool_owner_leave(struct spool_owner *owner)
 {
-    struct spool_identity now = {0};
     if (!owner->path || owner->unlocked)
         return SPOOL_OTHERS;
     lock(owner->fd, F_UNLCK, 0, ALL);
@@ -292,10 +279,10 @@ enum spool_others spool_owner_leave(struct spool_owner *owner)
         others = lock(owner->fd, F_WRLCK, 0, 1) ? SPOOL_RANK_0 : SPOOL_NOBODY;
     if (!is_in_place(owner))
         return SPOOL_GONE;
-    if (others == SPOOL_OTHERS || read_identity(owner->fd, &now))
+    if (others == SPOOL_OTHERS)
         return SPOOL_OTHERS;
     spool_identity_fini(&owner->identity);
-    owner->identity = now;
+    read_identity(owner->fd, &owner->identity);
     return others;
 }
 

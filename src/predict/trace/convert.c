@@ -81,10 +81,7 @@ int text_lines_open(struct text_lines *lines, const char *path, struct err *err)
     if (lines->fd < 0)
         return err_set_at(err, -errno, path, 0, 0, "cannot open: %s", strerror(errno));
     lines->buffer = mem_array(1, TEXT_LINE_MAX + 1);
-    if (lines->buffer)
-        return 0;
-    text_lines_close(lines);
-    return err_no_memory(err);
+    return 0;
 }
 
 void text_lines_close(struct text_lines *lines)

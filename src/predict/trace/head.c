@@ -86,11 +86,10 @@ int trace_head_check(const struct trace_head *head, struct err *err)
     return 0;
 }
 
-static uint32_t take(struct strbuf *buffer, uint8_t *out_bytes)
+static uint32_t head_take(struct strbuf *buffer, uint8_t *out_bytes)
 {
-    uint32_t length = buffer->failed ? 0 : (uint32_t)buffer->length;
-    if (length)
-        memcpy(out_bytes, buffer->data, length);
+    uint32_t length = (uint32_t)buffer->length;
+    memcpy(out_bytes, buffer->data, length);
     strbuf_fini(buffer);
     return length;
 }
@@ -109,7 +108,7 @@ uint32_t trace_head_put(const struct trace_head *head, uint8_t *out_bytes)
     wire_put_u32(&buffer, head->has_pc);
     wire_put_text(&buffer, head->name);
     wire_put_text(&buffer, head->maker);
-    return take(&buffer, out_bytes);
+    return head_take(&buffer, out_bytes);
 }
 
 /* 0 if all was read and nothing was missing. */
@@ -180,7 +179,7 @@ uint32_t trace_head_put_totals(const struct trace_totals *totals, uint8_t *out_b
     wire_put_u32(&buffer, totals->bytes_max);
     wire_put_u32(&buffer, totals->root);
     wire_put_u32(&buffer, totals->pages);
-    return take(&buffer, out_bytes);
+    return head_take(&buffer, out_bytes);
 }
 
 int trace_head_get_totals(const uint8_t *payload, uint32_t length, struct trace_totals *out_totals,

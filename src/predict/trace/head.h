@@ -49,7 +49,7 @@ uint32_t trace_head_root_leaves(const struct trace_head *head); /* of one root p
 uint32_t trace_head_put(const struct trace_head *head, uint8_t *out_bytes);
 uint32_t trace_head_put_totals(const struct trace_totals *totals, uint8_t *out_bytes);
 
-/* Read them; 0, -EINVAL or -ENOMEM. */
+/* Read them; 0 or -EINVAL. */
 int trace_head_get(const uint8_t *payload, uint32_t length, struct trace_head *out_head,
                    struct err *err);
 int trace_head_get_totals(const uint8_t *payload, uint32_t length, struct trace_totals *out_totals,

@@ -108,8 +108,6 @@ struct trace_cache {
 struct trace_cache *trace_cache_create(int fd, const char *path, uint32_t page_bytes)
 {
     struct trace_cache *cache = mem_array(1, sizeof *cache);
-    if (!cache)
-        return NULL;
     cache->fd = fd;
     cache->path = path;
     cache->page_bytes = page_bytes;
@@ -153,16 +151,10 @@ static void leave_bucket(struct trace_cache *cache, struct cached_frame *frame)
 
 static struct cached_frame *add_frame(struct trace_cache *cache)
 {
-    struct cached_frame *frames =
-        mem_grow(cache->frames, &cache->capacity, cache->count + 1, sizeof *frames);
-    if (!frames)
-        return NULL;
-    cache->frames = frames;
-    struct cached_frame *frame = &frames[cache->count];
+    cache->frames =
+        mem_grow(cache->frames, &cache->capacity, cache->count + 1, sizeof *cache->frames);
+    struct cached_frame *frame = &cache->frames[cache->count++];
     frame->bytes = mem_array(1, cache->page_bytes);
-    if (!frame->bytes)
-        return NULL;
-    cache->count++;
     return frame;
 }
 
@@ -208,8 +200,6 @@ static int load(struct trace_cache *cache, uint32_t number, enum trace_page_kind
 {
     struct cached_frame *frame = take_frame(cache);
     uint32_t used;
-    if (!frame)
-        return err_no_memory(err);
     int rc = read_page(cache, number, frame->bytes, err);
     rc = rc ? rc
             : trace_page_check(frame->bytes, cache->page_bytes,

@@ -48,11 +48,11 @@ struct trace_cache;
  */
 enum { TRACE_CACHE_KEPT = 16 << 20 };
 
-/* Reads from a descriptor, which stays open. NULL: out of memory. The path is for messages. */
+/* Reads from a descriptor, which stays open. The path is for messages. */
 struct trace_cache *trace_cache_create(int fd, const char *path, uint32_t page_bytes);
 void trace_cache_destroy(struct trace_cache *cache); /* accepts NULL */
 
-/* Holds a page until trace_cache_release. 0, -ENOMEM, -EIO, or -EINVAL: damaged or of another kind.
+/* Holds a page until trace_cache_release. 0, -EIO, or -EINVAL: damaged or of another kind.
  * Several threads may call these two. */
 int trace_cache_hold(struct trace_cache *cache, uint32_t number, enum trace_page_kind kind,
                      const uint8_t **out_bytes, uint32_t *out_used, struct err *err);

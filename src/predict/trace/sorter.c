@@ -51,9 +51,7 @@ static int spill_create(const char *beside, struct spill **out_spill, struct err
     struct spill *spill = mem_array(1, sizeof *spill);
     char *path = str_format("%s.sort-XXXXXX", beside);
     int rc = 0;
-    if (!spill || !path)
-        rc = err_no_memory(err);
-    else if ((spill->fd = mkstemp(path)) < 0)
+    if ((spill->fd = mkstemp(path)) < 0)
         rc = err_set_at(err, -errno, path, 0, 0, "cannot create: %s", strerror(errno));
     else
         unlink(path);

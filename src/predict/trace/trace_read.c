@@ -74,7 +74,7 @@ static int read_beginning(struct trace_reader *reader, uint64_t size, struct err
                           (unsigned long long)(size - size % page_bytes), page_bytes,
                           (unsigned long long)(size % page_bytes));
     reader->cache = trace_cache_create(reader->fd, reader->path, page_bytes);
-    return reader->cache ? 0 : err_no_memory(err);
+    return 0;
 }
 
 static int read_head(struct trace_reader *reader, struct err *err)

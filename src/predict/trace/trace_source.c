@@ -53,10 +53,8 @@ static struct place *take_place(struct trace_source *source)
         source->free = place->next;
     } else {
         place = mem_array(1, sizeof *place);
-        if (place) {
-            place->all = source->all;
-            source->all = place;
-        }
+        place->all = source->all;
+        source->all = place;
     }
     pthread_mutex_unlock(&source->lock);
     return place;
@@ -78,15 +76,13 @@ static void *begin(struct access_source *access, uint64_t block, uint32_t warp)
     if (source->failed)
         return NULL;
     struct place *place = take_place(source);
-    int rc = place ? trace_warp_init(&place->warp, source->reader, block, warp, &err)
-                   : err_no_memory(&err);
+    int rc = trace_warp_init(&place->warp, source->reader, block, warp, &err);
     if (rc)
         fail(source, &err);
-    if (place && (rc || !place->warp.left)) {
-        give_back(source, place);
-        place = NULL;
-    }
-    return place;
+    if (!rc && place->warp.left)
+        return place;
+    give_back(source, place);
+    return NULL;
 }
 
 static bool next(struct access_source *access, void *opaque, struct warp_access *out_access)

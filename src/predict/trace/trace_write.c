@@ -81,8 +81,7 @@ int trace_writer_create(const char *path, const struct trace_head *head,
     rc = new_file_create(path, &w->file, err);
     if (!rc) {
         uint32_t used = trace_head_put(head, w->data + TRACE_PAGE_HEADER);
-        rc = used ? append_page(w, w->data, TRACE_PAGE_HEAD, TRACE_PAGE_HEADER + used, err)
-                  : err_no_memory(err);
+        rc = append_page(w, w->data, TRACE_PAGE_HEAD, TRACE_PAGE_HEADER + used, err);
     }
     w->used = TRACE_PAGE_HEADER;
     if (rc)
@@ -216,8 +215,7 @@ int trace_writer_finish(struct trace_writer *w, struct trace_totals *out_totals,
     struct trace_totals totals = w->totals;
     totals.pages++;
     uint32_t used = trace_head_put_totals(&totals, w->data + TRACE_PAGE_HEADER);
-    rc = used ? append_page(w, w->data, TRACE_PAGE_TOTALS, TRACE_PAGE_HEADER + used, err)
-              : err_no_memory(err);
+    rc = append_page(w, w->data, TRACE_PAGE_TOTALS, TRACE_PAGE_HEADER + used, err);
     rc = rc ? rc : new_file_finish(&w->file, err);
     if (!rc && out_totals)
         *out_totals = totals;

@@ -110,7 +110,7 @@ static int instructions_measure_row(struct probe_context *context, size_t row, b
     *out_measured = !rc;
     if (rc == -ENOSYS)
         return rc;
-    if (rc == -EIO || rc == -ENOMEM)
+    if (rc == -EIO)
         return err_set(err, rc, "%s: %s", instruction->name, own.text);
     if (rc) {
         instructions_add_missing(context, instruction,

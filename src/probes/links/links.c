@@ -137,49 +137,37 @@ static struct device_peer_test test_of(const struct row *row, size_t peer)
     return test;
 }
 
-static void keep_reason(struct row *row, const struct link *link, const char *text)
-{
-    if (row->reason)
-        return;
-    row->reason = str_format("%s: %s", link->uuid, text);
-}
-
 /* A link that fails costs its own figures only. One whose GPUs are in use is left for later. */
-static int measure_link(struct probe_context *context, struct row *row, size_t peer,
-                        struct err *err)
+static void measure_link(struct probe_context *context, struct row *row, size_t peer)
 {
     const struct device_peer_test test = test_of(row, peer);
     struct link *link = &row->links[peer];
     struct device_peer_answer answer = {0};
     struct err own = {0};
     int rc = device_test_peer(context->device, &test, &answer, &own);
-    if (rc == -ENOMEM)
-        return err_no_memory(err);
     link->settled =
         rc != -EAGAIN || clock_monotonic_s() >= row->stop_s || row->tournaments == TOURNAMENTS_MAX;
     if (!link->settled)
-        return 0;
+        return;
     row->pending--;
     if (!rc && answer.copy_read_ns && answer.copy_write_ns && answer.copy_both_ns) {
         set_figures(link, &answer);
         row->reached += !answer.wrong_words;
-        return 0;
+        return;
     }
     link->state = says_nothing(rc) ? "unknown" : "failed";
-    keep_reason(row, link, rc ? own.text : "a transfer took no time");
-    return 0;
+    if (!row->reason)
+        row->reason = str_format("%s: %s", link->uuid, rc ? own.text : "a transfer took no time");
 }
 
 /* One tournament among the links that are not settled. */
-static int measure_links(struct probe_context *context, struct row *row, struct err *err)
+static void measure_links(struct probe_context *context, struct row *row)
 {
-    int rc = 0;
-    for (size_t round = 0; round + 1 < row->count + row->count % 2 && !rc; round++) {
+    for (size_t round = 0; round + 1 < row->count + row->count % 2; round++) {
         size_t peer = partner_of(row->own, row->count, round);
         if (peer < row->count && !row->links[peer].settled)
-            rc = measure_link(context, row, peer, err);
+            measure_link(context, row, peer);
     }
-    return rc;
 }
 
 /* Adds the lists of all peers, in the same order: names, states, and one list per figure. */
@@ -247,30 +235,22 @@ static void links_report(struct probe_context *context, const struct row *row)
     m->confidence = NAN;
 }
 
-/* Without peers, the row has only the reason. */
-static int end_early(struct probe_context *context, int rc, const struct err *own, struct err *err)
-{
-    rc = repeats_end(context, "links.peers", rc, own, err);
-    if (rc)
-        return rc;
-    struct measure *m = &context->measures->items[context->measures->count - 1];
-    facts_set_text(&m->notes, "why", own->text);
-    return 0;
-}
-
 static int links_run(struct probe_context *context, struct err *err)
 {
     struct row row = {0};
     struct err own = {0};
     int rc = links_list_peers(context, &row, &own);
-    if (rc) {
-        facts_fini(&row.gpus);
-        return end_early(context, rc, &own, err);
-    }
-    for (; row.pending && !rc; row.tournaments++)
-        rc = measure_links(context, &row, err);
-    if (!rc)
+    if (!rc) {
+        for (; row.pending; row.tournaments++)
+            measure_links(context, &row);
         links_report(context, &row);
+    } else {
+        rc = repeats_end(context, "links.peers", rc, &own, err);
+        if (!rc) { /* without peers, the row has only the reason */
+            struct measure *m = &context->measures->items[context->measures->count - 1];
+            facts_set_text(&m->notes, "why", own.text);
+        }
+    }
     free(row.reason);
     facts_fini(&row.gpus);
     return rc;

@@ -138,7 +138,7 @@ int timer_calibrate(struct probe_context *context, struct err *err)
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
         struct err own = {0};
         int rc = calibrate_path(context, paths[i], &overheads[paths[i]], &own);
-        if (rc == -EIO || rc == -ENOMEM) {
+        if (rc == -EIO) {
             *err = own;
             return rc;
         }

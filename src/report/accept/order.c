@@ -247,10 +247,10 @@ static int order_read_head(const struct yaml_node *node, struct order *order, st
                           "the file has schema %u, newer than the %d that this program knows: read "
                           "it with a newer gpumemtopo",
                           head.schema, ORDER_SCHEMA);
-    str_copy_to(&order->number, head.number);
-    str_copy_to(&order->supplier, head.supplier);
-    str_copy_to(&order->customer, head.customer);
-    str_copy_to(&order->delivered, head.delivered);
+    order->number = str_copy(head.number);
+    order->supplier = str_copy(head.supplier);
+    order->customer = str_copy(head.customer);
+    order->delivered = str_copy(head.delivered);
     return 0;
 }
 

@@ -178,7 +178,7 @@ struct rank *rank_create(struct comm *comm, const struct survey_options *options
         .comm = comm, .options = options, .announce = &rank->announce, .listing = &rank->listing};
     host_name(host);
     rank->announce.host = str_copy(host);
-    host_boot_id(&rank->announce.boot_id);
+    rank->announce.boot_id = host_boot_id();
     if (options->simulate || options->replay) /* these GPUs compete for the CPUs */
         rank->announce.at_once = cpus < 1 ? 1 : (uint32_t)cpus;
     rank_send_beat(rank); /* rank 0 misses a rank sooner once it has heard it */

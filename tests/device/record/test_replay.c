@@ -137,7 +137,7 @@ static int odd_identify(struct device *device, const void *request, void *answer
 {
     (void)device, (void)request;
     struct device_identity *identity = answer;
-    assert_int_equal(facts_set_text(&identity->board, "serial", "1650"), 0);
+    facts_set_text(&identity->board, "serial", "1650");
     return err_set(err, -EIO, "fell off the bus");
 }
 
@@ -145,8 +145,9 @@ static int odd_health(struct device *device, const void *request, void *answer, 
 {
     (void)device, (void)request, (void)err;
     struct device_health *health = answer;
-    assert_int_equal(facts_set_int(&health->config, "pcie_gen", 5), 0);
-    return facts_set_unknown(&health->health, "remap_pending", "not supported");
+    facts_set_int(&health->config, "pcie_gen", 5);
+    facts_set_unknown(&health->health, "remap_pending", "not supported");
+    return 0;
 }
 
 static int odd_link(struct device *device, const void *request, void *answer, struct err *err)
@@ -167,7 +168,8 @@ static int odd_look(struct device_source *source, size_t i, bool thorough,
                     struct device_look *out_look, struct err *err)
 {
     (void)source, (void)i, (void)thorough, (void)err;
-    return facts_set_int(&out_look->health, "processes", 3);
+    facts_set_int(&out_look->health, "processes", 3);
+    return 0;
 }
 
 static int odd_open(struct device_source *source, size_t i, struct device **out_device,
@@ -202,7 +204,7 @@ static void facts_and_turns_come_back(void **state)
         struct device_look look = {0};
         struct facts hardware = {0}, board = {0}, config = {0}, health = {0};
         struct device_link links[2];
-        assert_int_equal(facts_set_int(&config, "pcie_gen", 1), 0);
+        facts_set_int(&config, "pcie_gen", 1);
         if (i)
             assert_int_equal(device_source_look(tape.source, 0, false, &look, &err), 0);
         assert_int_equal(facts_int(&look.health, "processes", 0), i ? 3 : 0);
