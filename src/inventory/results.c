@@ -21,7 +21,7 @@ struct index {
 };
 
 struct inventory_lookup {
-    struct index models, gpus, unmeasured;
+    struct index models, gpus, outliers, watch, unmeasured;
 };
 
 static int index_order(const void *a, const void *b)
@@ -60,6 +60,11 @@ struct inventory_lookup *inventory_lookup_create(const struct inventory *invento
                                 sizeof *inventory->models, offsetof(struct inventory_model, id));
     lookup->gpus = index_make(inventory->gpus, inventory->gpu_count, sizeof *inventory->gpus,
                               offsetof(struct inventory_gpu, uuid));
+    lookup->outliers =
+        index_make(inventory->outliers, inventory->outlier_count, sizeof *inventory->outliers,
+                   offsetof(struct inventory_outlier, uuid));
+    lookup->watch = index_make(inventory->watch, inventory->watch_count, sizeof *inventory->watch,
+                               offsetof(struct inventory_outlier, uuid));
     lookup->unmeasured =
         index_make(inventory->unmeasured, inventory->unmeasured_count,
                    sizeof *inventory->unmeasured, offsetof(struct inventory_unmeasured, uuid));
@@ -72,6 +77,8 @@ void inventory_lookup_destroy(struct inventory_lookup *lookup)
         return;
     free(lookup->models.entries);
     free(lookup->gpus.entries);
+    free(lookup->outliers.entries);
+    free(lookup->watch.entries);
     free(lookup->unmeasured.entries);
     free(lookup);
 }
@@ -86,6 +93,33 @@ const struct inventory_gpu *inventory_find_gpu(const struct inventory_lookup *lo
                                                const char *uuid)
 {
     return index_find(&lookup->gpus, uuid);
+}
+
+const struct inventory_outlier *inventory_find_outlier(const struct inventory_lookup *lookup,
+                                                       const char *uuid)
+{
+    return index_find(&lookup->outliers, uuid);
+}
+
+const struct inventory_outlier *inventory_find_watch(const struct inventory_lookup *lookup,
+                                                     const char *uuid)
+{
+    return index_find(&lookup->watch, uuid);
+}
+
+const struct inventory_unmeasured *inventory_find_unmeasured(const struct inventory_lookup *lookup,
+                                                             const char *uuid)
+{
+    return index_find(&lookup->unmeasured, uuid);
+}
+
+const struct inventory_value *inventory_value_of(const struct inventory_gpu *gpu,
+                                                 const char *metric)
+{
+    for (size_t i = 0; i < gpu->value_count; i++)
+        if (strcmp(gpu->values[i].metric, metric) == 0)
+            return &gpu->values[i];
+    return NULL;
 }
 
 static const struct facts *own_facts(const struct inventory_gpu *gpu, enum inventory_facts set)

@@ -16,9 +16,20 @@ void inventory_lookup_destroy(struct inventory_lookup *lookup); /* accepts NULL 
 const struct inventory_model *inventory_model_of(const struct inventory_lookup *lookup,
                                                  const struct inventory_gpu *gpu);
 
-/* The GPU with this UUID; NULL if there is none. */
+/* The GPU with this UUID, and its entry in `outliers`, `watch` and `unmeasured`; NULL if there is
+ * none, or if uuid is NULL. */
 const struct inventory_gpu *inventory_find_gpu(const struct inventory_lookup *lookup,
                                                const char *uuid);
+const struct inventory_outlier *inventory_find_outlier(const struct inventory_lookup *lookup,
+                                                       const char *uuid);
+const struct inventory_outlier *inventory_find_watch(const struct inventory_lookup *lookup,
+                                                     const char *uuid);
+const struct inventory_unmeasured *inventory_find_unmeasured(const struct inventory_lookup *lookup,
+                                                             const char *uuid);
+
+/* The value of a metric of a GPU; NULL if it has none. */
+const struct inventory_value *inventory_value_of(const struct inventory_gpu *gpu,
+                                                 const char *metric);
 
 /* One of the four sets of facts of a GPU: those of the model, replaced by its own where it has
  * them. A GPU that was not measured has only its own. */

@@ -67,94 +67,87 @@ static size_t sorted_find(const void *list, size_t count, size_t size, size_t of
     return low;
 }
 
-/* Makes room for a zeroed entry at this place. Returns the list, which may have moved. */
-static void *sorted_open(void *list, size_t *count, size_t size, size_t place)
+/* The entry with this text; NULL: none. */
+static const void *sorted_at(const void *list, size_t count, size_t size, size_t offset,
+                             const char *text)
 {
-    char *grown = mem_resize(list, *count, *count + 1, size);
-    memmove(grown + (place + 1) * size, grown + place * size, (*count - place) * size);
-    memset(grown + place * size, 0, size);
+    bool found;
+    size_t place = sorted_find(list, count, size, offset, text, &found);
+    return found ? (const char *)list + place * size : NULL;
+}
+
+/* Adds a zeroed entry with a copy of this text, if there is none. Returns the list, which may have
+ * moved; *out_place: where the entry is. */
+static void *sorted_have(void *list, size_t *count, size_t size, size_t offset, const char *text,
+                         size_t *out_place)
+{
+    bool found;
+    size_t place = *out_place = sorted_find(list, *count, size, offset, text, &found);
+    if (found)
+        return list;
+    char *grown = mem_resize(list, *count, *count + 1, size), *entry = grown + place * size;
+    memmove(entry + size, entry, (*count - place) * size);
+    memset(entry, 0, size);
+    *(char **)(entry + offset) = str_copy(text);
     (*count)++;
     return grown;
 }
 
 struct world_model *world_have_model(struct world *world, const char *name, const char *key)
 {
-    bool found;
-    size_t place = sorted_find(world->models, world->model_count, sizeof *world->models,
-                               offsetof(struct world_model, key), key, &found);
-    if (found)
-        return &world->models[place];
-    world->models = sorted_open(world->models, &world->model_count, sizeof *world->models, place);
-    world->models[place].name = str_copy(name);
-    world->models[place].key = str_copy(key);
+    size_t place;
+    world->models = sorted_have(world->models, &world->model_count, sizeof *world->models,
+                                offsetof(struct world_model, key), key, &place);
+    if (!world->models[place].name)
+        world->models[place].name = str_copy(name);
     return &world->models[place];
 }
 
 struct world_population *world_have_population(struct world_model *model, const char *part)
 {
-    bool found;
-    size_t place =
-        sorted_find(model->populations, model->population_count, sizeof *model->populations,
-                    offsetof(struct world_population, part), part, &found);
-    if (found)
-        return &model->populations[place];
-    model->populations = sorted_open(model->populations, &model->population_count,
-                                     sizeof *model->populations, place);
-    model->populations[place].part = str_copy(part);
+    size_t place;
+    model->populations =
+        sorted_have(model->populations, &model->population_count, sizeof *model->populations,
+                    offsetof(struct world_population, part), part, &place);
     return &model->populations[place];
 }
 
 struct world_figure *world_have_figure(struct world_population *population, const char *metric)
 {
-    bool found;
-    size_t place =
-        sorted_find(population->figures, population->figure_count, sizeof *population->figures,
-                    offsetof(struct world_figure, metric), metric, &found);
-    if (found)
-        return &population->figures[place];
-    population->figures = sorted_open(population->figures, &population->figure_count,
-                                      sizeof *population->figures, place);
-    population->figures[place].metric = str_copy(metric);
+    size_t place;
+    population->figures =
+        sorted_have(population->figures, &population->figure_count, sizeof *population->figures,
+                    offsetof(struct world_figure, metric), metric, &place);
     return &population->figures[place];
 }
 
 const struct world_model *world_find_model(const struct world *world, const char *key)
 {
-    bool found = false;
-    size_t place = world ? sorted_find(world->models, world->model_count, sizeof *world->models,
-                                       offsetof(struct world_model, key), key, &found)
-                         : 0;
-    return found ? &world->models[place] : NULL;
+    return world ? sorted_at(world->models, world->model_count, sizeof *world->models,
+                             offsetof(struct world_model, key), key)
+                 : NULL;
 }
 
 const struct world_population *world_find_population(const struct world_model *model,
                                                      const char *part)
 {
-    bool found;
-    size_t place =
-        sorted_find(model->populations, model->population_count, sizeof *model->populations,
-                    offsetof(struct world_population, part), part, &found);
-    return found ? &model->populations[place] : NULL;
+    return sorted_at(model->populations, model->population_count, sizeof *model->populations,
+                     offsetof(struct world_population, part), part);
 }
 
 const struct world_figure *world_find_figure(const struct world_population *population,
                                              const char *metric)
 {
-    bool found;
-    size_t place =
-        sorted_find(population->figures, population->figure_count, sizeof *population->figures,
-                    offsetof(struct world_figure, metric), metric, &found);
-    return found ? &population->figures[place] : NULL;
+    return sorted_at(population->figures, population->figure_count, sizeof *population->figures,
+                     offsetof(struct world_figure, metric), metric);
 }
 
 void world_add_word(struct world_words *words, const char *word)
 {
-    bool found;
-    size_t place = sorted_find(words->items, words->count, sizeof *words->items, 0, word, &found);
-    if (found || !word)
-        return;
-    words->items = sorted_open(words->items, &words->count, sizeof *words->items, place);
-    words->items[place] = str_copy(word);
+    size_t place;
+    if (word)
+        words->items =
+            sorted_have(words->items, &words->count, sizeof *words->items, 0, word, &place);
 }
 
 void world_add_month(struct world *world, const char *time)

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "inventory/results.h"
 #include "markup/text.h"
 #include "report/style.h"
 
@@ -168,45 +169,19 @@ static void drain_add_suspect(struct suspects *suspects, const struct suspect *s
     suspects->items[suspects->count++] = *suspect;
 }
 
-static int drain_gpu_order(const void *a, const void *b)
-{
-    const struct inventory_gpu *const *left = a, *const *right = b;
-    return str_order((*left)->uuid, (*right)->uuid);
-}
-
-/* All GPUs sorted by UUID, freed with free(). */
-static const struct inventory_gpu **drain_sort_gpus(const struct inventory *inventory)
-{
-    const struct inventory_gpu **gpus = mem_array(inventory->gpu_count, sizeof *gpus);
-    for (size_t i = 0; i < inventory->gpu_count; i++)
-        gpus[i] = &inventory->gpus[i];
-    if (inventory->gpu_count)
-        qsort(gpus, inventory->gpu_count, sizeof *gpus, drain_gpu_order);
-    return gpus;
-}
-
-/* The node of a GPU; NULL if the GPU is not in the inventory. */
-static const char *drain_node_of(const struct inventory *inventory,
-                                 const struct inventory_gpu **gpus, const char *uuid)
-{
-    const struct inventory_gpu wanted = {.uuid = (char *)uuid}, *key = &wanted;
-    const struct inventory_gpu **found =
-        inventory->gpu_count
-            ? bsearch(&key, gpus, inventory->gpu_count, sizeof *gpus, drain_gpu_order)
-            : NULL;
-    return found ? (*found)->node : NULL;
-}
-
-/* A finding about a node, a slot or a model concerns every node with one of its GPUs. */
-static void drain_add_place(const struct inventory *inventory, const struct inventory_node *place,
-                            const struct inventory_gpu **gpus, struct suspects *out)
+/* A finding about a node, a slot or a model concerns every node with one of its GPUs. lookup: NULL
+ * will do for a finding with a node. */
+static void drain_add_place(const struct inventory_lookup *lookup,
+                            const struct inventory_node *place, struct suspects *out)
 {
     struct suspect suspect = {.node = place->node, .kind = place->kind, .place = place->finding};
     if (place->node && !place->gpu_count)
         drain_add_suspect(out, &suspect);
     for (size_t i = 0; i < place->gpu_count; i++) {
+        const struct inventory_gpu *gpu =
+            place->node ? NULL : inventory_find_gpu(lookup, place->gpus[i]);
         suspect.uuid = place->gpus[i];
-        suspect.node = place->node ? place->node : drain_node_of(inventory, gpus, suspect.uuid);
+        suspect.node = gpu ? gpu->node : place->node;
         if (suspect.node)
             drain_add_suspect(out, &suspect);
     }
@@ -232,13 +207,13 @@ static void drain_collect(const struct inventory *inventory, struct suspects *ou
         if (drain_is_bad(outlier->kind) && outlier->node)
             drain_add_suspect(has_small_losses_only(outlier) ? spared : out, &suspect);
     }
-    const struct inventory_gpu **gpus = drain_sort_gpus(inventory);
+    struct inventory_lookup *lookup = inventory_lookup_create(inventory);
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
         if (place->accused && drain_is_bad(place->kind))
-            drain_add_place(inventory, place, gpus, is_small_place(place) ? spared : out);
+            drain_add_place(lookup, place, is_small_place(place) ? spared : out);
     }
-    free(gpus);
+    inventory_lookup_destroy(lookup);
 }
 
 static struct drain_reason drain_reason_of(const struct suspect *suspect, char *metric)
@@ -411,7 +386,7 @@ char *drain_line_of_place(const struct inventory_node *place)
     if (!place->node || !place->accused || !drain_is_bad(place->kind) || is_small_place(place) ||
         !drain_is_node_name(place->node))
         return NULL;
-    drain_add_place(NULL, place, NULL, &suspects);
+    drain_add_place(NULL, place, &suspects);
     qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
     char *line = drain_line_of(suspects.items, suspects.count);
     free(suspects.items);

@@ -51,10 +51,8 @@ struct drift_view {
 
 static const struct inventory_value *value_then(const struct inventory_gpu *gpu, const char *metric)
 {
-    for (size_t i = 0; i < gpu->value_count; i++)
-        if (strcmp(gpu->values[i].metric, metric) == 0)
-            return inventory_value_is_good(&gpu->values[i]) ? &gpu->values[i] : NULL;
-    return NULL;
+    const struct inventory_value *value = inventory_value_of(gpu, metric);
+    return value && inventory_value_is_good(value) ? value : NULL;
 }
 
 static double clock_then(const struct drift_view *view, const struct group *group,

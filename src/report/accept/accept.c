@@ -11,37 +11,16 @@
 #include "markup/text.h"
 #include "report/accept/accept_stages.h"
 
-static int unmeasured_uuid_order(const void *left, const void *right)
-{
-    const struct inventory_unmeasured *const *a = left, *const *b = right;
-    return str_order((*a)->uuid, (*b)->uuid);
-}
-
-/* Why a GPU was not measured; NULL: the inventory does not say. `sorted` is by UUID. */
-static const char *unmeasured_reason(const struct inventory_unmeasured **sorted, size_t count,
-                                     const struct inventory_gpu *gpu)
-{
-    const struct inventory_unmeasured key = {.uuid = gpu->uuid}, *wanted = &key;
-    const struct inventory_unmeasured **found =
-        count && gpu->uuid ? bsearch(&wanted, sorted, count, sizeof *sorted, unmeasured_uuid_order)
-                           : NULL;
-    return found ? (*found)->reason : NULL;
-}
-
 /* A GPU that was not measured, or while another process used it, shows none of its figures. */
 static void accept_measured(struct accept_work *work)
 {
     struct accept *accept = work->accept;
-    const size_t count = accept->inventory->unmeasured_count;
-    const struct inventory_unmeasured **sorted = mem_array(count, sizeof *sorted);
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = &accept->inventory->unmeasured[i];
-    if (count)
-        qsort(sorted, count, sizeof *sorted, unmeasured_uuid_order);
     for (size_t i = 0; i < work->gpu_count; i++) {
         const struct accept_gpu *gpu = &work->gpus[i];
         const enum gpu_status status = gpu->gpu->status;
-        const char *reason = unmeasured_reason(sorted, count, gpu->gpu);
+        const struct inventory_unmeasured *entry =
+            inventory_find_unmeasured(work->lookup, gpu->gpu->uuid);
+        const char *reason = entry ? entry->reason : NULL;
         accept->met += gpu->measured;
         if (gpu->measured)
             continue;
@@ -55,7 +34,6 @@ static void accept_measured(struct accept_work *work)
                                             .found = str_copy(gpu_status_name(status)),
                                             .reason = str_copy(reason)});
     }
-    free(sorted);
 }
 
 static bool order_has_node(const struct order *order, const char *node)
@@ -118,12 +96,6 @@ static bool is_idle_link(const struct accept_work *work, const struct accept_gpu
     return !loaded || loaded->kind != FACT_BOOL || !loaded->flag;
 }
 
-static void put_at_least(struct strbuf *out, double value, const char *unit)
-{
-    strbuf_puts(out, "at least ");
-    text_put_quantity(out, value, unit);
-}
-
 /* gpu NULL: about all GPUs of the model. value NaN: not known. reason NULL: none. */
 static void accept_add_fact(struct accept_work *work, const struct accept_gpu *gpu, size_t model,
                             enum order_fact which, enum accept_class class, double value,
@@ -132,7 +104,8 @@ static void accept_add_fact(struct accept_work *work, const struct accept_gpu *g
     const struct order_fact_source *source = &order_fact_sources[which];
     const struct order_model *order = &work->accept->order->models[model];
     struct strbuf ordered = {0}, found = {0};
-    put_at_least(&ordered, order->facts[which], source->unit);
+    strbuf_puts(&ordered, "at least ");
+    text_put_quantity(&ordered, order->facts[which], source->unit);
     if (isnan(value))
         strbuf_puts(&found, "not known");
     else

@@ -34,15 +34,6 @@ const char *accept_board_part(const struct accept_work *work, const struct accep
     return part && part->kind == FACT_TEXT ? part->text : NULL;
 }
 
-static const struct inventory_value *figure_value(const struct inventory_gpu *gpu,
-                                                  const char *metric)
-{
-    for (size_t i = 0; i < gpu->value_count; i++)
-        if (str_equal(gpu->values[i].metric, metric))
-            return &gpu->values[i];
-    return NULL;
-}
-
 static const char *figure_unit(const struct accept_gpu *gpu, const char *metric)
 {
     const struct measure *measure = measures_get(&gpu->model->memory, metric);
@@ -305,7 +296,8 @@ static void figure_check(struct figure_work *field)
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < field->work->gpu_count; i++) {
             const struct accept_gpu *gpu = &field->work->gpus[i];
-            const struct inventory_value *value = figure_value(gpu->gpu, field->order->metric);
+            const struct inventory_value *value =
+                inventory_value_of(gpu->gpu, field->order->metric);
             if (gpu->ordered != field->model || !gpu->measured)
                 continue;
             const bool good = value && inventory_value_is_good(value) && isfinite(value->value);

@@ -26,44 +26,7 @@ struct diff_counts {
 struct side {
     const struct inventory *inventory;
     struct inventory_lookup *lookup;
-    const struct inventory_outlier **outliers; /* sorted */
 };
-
-static int diff_by_uuid(const void *left, const void *right)
-{
-    const struct inventory_outlier *const *a = left, *const *b = right;
-    return str_order((*a)->uuid, (*b)->uuid);
-}
-
-static void side_init(struct side *side, const struct inventory *inventory)
-{
-    const size_t count = inventory->outlier_count;
-    *side = (struct side){.inventory = inventory};
-    side->outliers = mem_array(count, sizeof *side->outliers);
-    side->lookup = inventory_lookup_create(inventory);
-    for (size_t i = 0; i < count; i++)
-        side->outliers[i] = &inventory->outliers[i];
-    if (count)
-        qsort(side->outliers, count, sizeof *side->outliers, diff_by_uuid);
-}
-
-static void side_fini(struct side *side)
-{
-    free(side->outliers);
-    inventory_lookup_destroy(side->lookup);
-}
-
-/* The GPU's entry in `outliers`. NULL if its finding is listed for its place. */
-static const struct inventory_outlier *diff_outlier_of(const struct side *side, const char *uuid)
-{
-    const struct inventory_outlier wanted = {.uuid = (char *)uuid}, *key = &wanted;
-    const struct inventory_outlier **found =
-        side->inventory->outlier_count
-            ? bsearch(&key, side->outliers, side->inventory->outlier_count, sizeof *side->outliers,
-                      diff_by_uuid)
-            : NULL;
-    return found ? *found : NULL;
-}
 
 static bool diff_was_measured(const struct inventory_gpu *gpu)
 {
@@ -85,10 +48,10 @@ static void diff_begin_line(struct strbuf *line, const struct inventory_gpu *gpu
     strbuf_puts(line, ": ");
 }
 
-/* "degraded: memory clock ..." */
+/* "degraded: memory clock ..." A finding that is listed for its place is no entry of `outliers`. */
 static void diff_put_verdict(struct strbuf *line, const struct side *side, const char *uuid)
 {
-    const struct inventory_outlier *outlier = diff_outlier_of(side, uuid);
+    const struct inventory_outlier *outlier = inventory_find_outlier(side->lookup, uuid);
     strbuf_puts(line, outlier ? inventory_kind_name(outlier->kind) : "outlier with its place");
     if (!outlier || !outlier->finding_count)
         return;
@@ -96,14 +59,6 @@ static void diff_put_verdict(struct strbuf *line, const struct side *side, const
     text_put_clean(line, outlier->findings[0].metric, NAME_CHARS);
     strbuf_puts(line, ": ");
     text_put_clean(line, outlier->findings[0].cause, TEXT_CHARS);
-}
-
-static const char *diff_reason_of(const struct inventory *inventory, const char *uuid)
-{
-    for (size_t i = 0; i < inventory->unmeasured_count; i++)
-        if (str_equal(inventory->unmeasured[i].uuid, uuid))
-            return inventory->unmeasured[i].reason;
-    return NULL;
 }
 
 /* Appends the title before the first entry; false beyond the last one that is shown. */
@@ -175,12 +130,13 @@ static size_t diff_put_missing(struct strbuf *out, const struct side *before,
         if (!diff_was_measured(then) || (now && diff_was_measured(now)) ||
             !diff_begin_entry(out, count++, "\nMeasured before, but not now:\n"))
             continue;
-        const char *reason = now ? diff_reason_of(after->inventory, then->uuid) : NULL;
+        const struct inventory_unmeasured *entry =
+            now ? inventory_find_unmeasured(after->lookup, then->uuid) : NULL;
         diff_begin_line(&line, then);
         strbuf_puts(&line, now ? gpu_status_name(now->status) : "gone");
-        strbuf_puts(&line, reason ? ", " : "");
-        if (reason)
-            text_put_clean(&line, reason, TEXT_CHARS);
+        strbuf_puts(&line, entry && entry->reason ? ", " : "");
+        if (entry && entry->reason)
+            text_put_clean(&line, entry->reason, TEXT_CHARS);
         report_end_line(out, NULL, &line, 2, 4);
     }
     diff_end_list(out, count);
@@ -202,16 +158,15 @@ static void diff_put_strangers(struct strbuf *out, const struct side *before,
 static struct diff_counts diff_status_put(struct strbuf *out, const struct inventory *before,
                                           const struct inventory *after)
 {
-    struct side old, new;
+    struct side old = {before, inventory_lookup_create(before)};
+    struct side new = {after, inventory_lookup_create(after)};
     struct diff_counts counts;
-    side_init(&old, before);
-    side_init(&new, after);
     diff_put_strangers(out, &old, &new);
     counts.worse = diff_put_accused(out, &old, &new);
     diff_put_no_longer_outliers(out, &old, &new);
     counts.missing = diff_put_missing(out, &old, &new);
-    side_fini(&old);
-    side_fini(&new);
+    inventory_lookup_destroy(old.lookup);
+    inventory_lookup_destroy(new.lookup);
     return counts;
 }
 

@@ -167,15 +167,6 @@ int rma_find_gpu(const struct inventory *inventory, const char *uuid,
     return 0;
 }
 
-static const struct inventory_outlier *rma_find_entry(const struct inventory_outlier *list,
-                                                      size_t count, const char *uuid)
-{
-    for (size_t i = 0; i < count; i++)
-        if (str_equal(list[i].uuid, uuid))
-            return &list[i];
-    return NULL;
-}
-
 static bool rma_is_peer(const struct rma *rma, const struct inventory_lookup *lookup,
                         const struct inventory_gpu *other)
 {
@@ -199,15 +190,6 @@ static size_t rma_find_peers(const struct rma *rma, const struct inventory_looku
     return count;
 }
 
-static const struct inventory_value *rma_value_of(const struct inventory_gpu *gpu,
-                                                  const char *metric)
-{
-    for (size_t i = 0; i < gpu->value_count; i++)
-        if (str_equal(gpu->values[i].metric, metric))
-            return &gpu->values[i];
-    return NULL;
-}
-
 /* scratch: room for twice the number of peers. */
 static struct rma_figure rma_compare(const struct rma *rma, const struct inventory_value *value,
                                      const struct inventory_gpu *const *peers, double *scratch)
@@ -219,7 +201,7 @@ static struct rma_figure rma_compare(const struct rma *rma, const struct invento
         return figure;
     figure.unit = measure->unit;
     for (size_t i = 0; i < rma->peers; i++) {
-        const struct inventory_value *other = rma_value_of(peers[i], value->metric);
+        const struct inventory_value *other = inventory_value_of(peers[i], value->metric);
         if (other && inventory_value_is_good(other))
             scratch[figure.peers++] = other->value;
     }
@@ -252,15 +234,13 @@ static void rma_compare_all(struct rma *rma, const struct inventory_lookup *look
 
 void rma_init(struct rma *rma, const struct inventory *inventory, const struct inventory_gpu *gpu)
 {
-    struct inventory_lookup *lookup = NULL;
-    *rma = (struct rma){.inventory = inventory, .gpu = gpu};
-    lookup = inventory_lookup_create(inventory);
-    rma->model = inventory_model_of(lookup, gpu);
-    rma->outlier = rma_find_entry(inventory->outliers, inventory->outlier_count, gpu->uuid);
-    rma->watched = rma_find_entry(inventory->watch, inventory->watch_count, gpu->uuid);
-    for (size_t i = 0; i < inventory->unmeasured_count; i++)
-        if (str_equal(inventory->unmeasured[i].uuid, gpu->uuid))
-            rma->failure = &inventory->unmeasured[i];
+    struct inventory_lookup *lookup = inventory_lookup_create(inventory);
+    *rma = (struct rma){.inventory = inventory,
+                        .gpu = gpu,
+                        .model = inventory_model_of(lookup, gpu),
+                        .outlier = inventory_find_outlier(lookup, gpu->uuid),
+                        .watched = inventory_find_watch(lookup, gpu->uuid),
+                        .failure = inventory_find_unmeasured(lookup, gpu->uuid)};
     rma_compare_all(rma, lookup);
     for (int set = 0; set < INVENTORY_FACTS_COUNT; set++)
         inventory_facts_of(lookup, gpu, (enum inventory_facts)set, &rma->facts[set]);

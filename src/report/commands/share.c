@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/results.h"
 #include "judge/robust.h"
 #include "judge/world.h"
 #include "report/basis.h"
@@ -87,14 +88,6 @@ static const struct judge_metric *rule_of(const struct share *share, const char 
     return NULL;
 }
 
-static double clock_of(const struct inventory_gpu *gpu)
-{
-    for (size_t i = 0; i < gpu->value_count; i++)
-        if (str_equal(gpu->values[i].metric, SM_CLOCK) && inventory_value_is_good(&gpu->values[i]))
-            return gpu->values[i].value;
-    return NAN;
-}
-
 /* NaN: the figure was not measured again. A second value of a GPU that is not accused is the one
  * that acquitted it: a disturbance was over by then. */
 static double second_value(const struct inventory_gpu *gpu, const char *metric)
@@ -112,6 +105,7 @@ static void share_add_sample(struct share *share, const struct sample *sample)
 static void share_add_gpu(struct share *share, size_t order, const struct inventory_model *model,
                           const struct inventory_gpu *gpu)
 {
+    const struct inventory_value *clock = inventory_value_of(gpu, SM_CLOCK);
     struct sample sample = {.name = model->name ? model->name : "",
                             .key = model->key,
                             .part = facts_text(&gpu->board, "part"),
@@ -119,7 +113,7 @@ static void share_add_gpu(struct share *share, size_t order, const struct invent
                             .uuid = gpu->uuid,
                             .from = &share->inventories[order],
                             .driver = facts_text(&gpu->board, "driver"),
-                            .clock = clock_of(gpu),
+                            .clock = clock && inventory_value_is_good(clock) ? clock->value : NAN,
                             .order = order};
     share_add_sample(share, &sample);
     double first_clock = sample.clock, second_clock = second_value(gpu, SM_CLOCK);
@@ -136,16 +130,17 @@ static void share_add_gpu(struct share *share, size_t order, const struct invent
     }
 }
 
-static void add_inventory(struct share *share, size_t order)
+static void share_add_inventory(struct share *share, size_t order)
 {
     const struct inventory *inventory = &share->inventories[order];
+    struct inventory_lookup *lookup = inventory_lookup_create(inventory);
     for (size_t g = 0; g < inventory->gpu_count; g++) {
         const struct inventory_gpu *gpu = &inventory->gpus[g];
-        for (size_t m = 0; m < inventory->model_count; m++)
-            if (!share_is_left_out(share, gpu) && inventory->models[m].key &&
-                str_equal(inventory->models[m].id, gpu->model))
-                share_add_gpu(share, order, &inventory->models[m], gpu);
+        const struct inventory_model *model = inventory_model_of(lookup, gpu);
+        if (model && model->key && !share_is_left_out(share, gpu))
+            share_add_gpu(share, order, model, gpu);
     }
+    inventory_lookup_destroy(lookup);
 }
 
 static int sample_population_order(const struct sample *a, const struct sample *b)
@@ -281,7 +276,7 @@ void report_share(const struct inventory *inventories, size_t count,
     struct world own = {0};
     share_find_left_out(&share);
     for (size_t i = 0; i < count; i++)
-        add_inventory(&share, i);
+        share_add_inventory(&share, i);
     if (share.sample_count) {
         qsort(share.samples, share.sample_count, sizeof *share.samples, by_figure);
         share_drop_older(&share);

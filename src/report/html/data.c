@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "inventory/results.h"
 
 const struct html_model *html_data_model(const struct html_data *data, const char *id)
 {
@@ -282,10 +283,8 @@ size_t html_data_node_end(const struct html_data *data, size_t first)
 
 double html_data_value(const struct inventory_gpu *gpu, const char *metric)
 {
-    for (size_t i = 0; i < gpu->value_count; i++)
-        if (strcmp(gpu->values[i].metric, metric) == 0)
-            return gpu->values[i].value;
-    return NAN;
+    const struct inventory_value *value = inventory_value_of(gpu, metric);
+    return value ? value->value : NAN;
 }
 
 void html_data_fini(struct html_data *data)
