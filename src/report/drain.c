@@ -254,13 +254,6 @@ static int suspect_order(const void *a, const void *b)
     return order ? order : str_order(left->place, right->place);
 }
 
-/* Words, in any case, that scontrol takes for other nodes: the whole cluster, or the local node. */
-static bool is_keyword(const char *name)
-{
-    return strcasecmp(name, "all") == 0 || strcasecmp(name, "default") == 0 ||
-           strcasecmp(name, "localhost") == 0;
-}
-
 /* Brackets and commas would mean several nodes. */
 bool drain_is_node_name(const char *name)
 {
@@ -268,8 +261,12 @@ bool drain_is_node_name(const char *name)
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     enum { HOST_NAME_CHARS = 255 };
     size_t length = strlen(name);
+    /* Words, in any case, that scontrol takes for other nodes: the whole cluster, or the local
+     * node. */
     return length && length <= HOST_NAME_CHARS && strspn(name, allowed) == length &&
-           name[0] != '-' && name[0] != '.' && !is_keyword(name);
+           name[0] != '-' && name[0] != '.' &&
+           !(strcasecmp(name, "all") == 0 || strcasecmp(name, "default") == 0 ||
+             strcasecmp(name, "localhost") == 0);
 }
 
 static int drain_uuid_order(const void *a, const void *b)

@@ -123,18 +123,6 @@ static int run_receive(struct run *run, struct err *err)
     }
 }
 
-/* Until a worker writes, or for a while. */
-static void run_wait(struct run *run, bool busy)
-{
-    size_t count = 0;
-    struct pollfd *fds = rank_poll(run->rank, &count);
-    run->sleep_ms = busy ? SLEEP_MIN_MS : run->sleep_ms * 2;
-    if (run->sleep_ms > SLEEP_MAX_MS)
-        run->sleep_ms = SLEEP_MAX_MS;
-    if (poll(fds, count, run->sleep_ms) > 0)
-        run->sleep_ms = SLEEP_MIN_MS;
-}
-
 static double run_now_s(struct run *run)
 {
     return clock_awake_tick(&run->clock, clock_monotonic_s());
@@ -161,7 +149,14 @@ static int run_loop(struct run *run, struct err *err)
             progress_show(&run->progress, run->root, now_s);
         if (run->root ? root_complete(run->root) : rank_may_leave(run->rank))
             return 0;
-        run_wait(run, any > 0);
+        /* Until a worker writes, or for a while. */
+        size_t count = 0;
+        struct pollfd *fds = rank_poll(run->rank, &count);
+        run->sleep_ms = any > 0 ? SLEEP_MIN_MS : run->sleep_ms * 2;
+        if (run->sleep_ms > SLEEP_MAX_MS)
+            run->sleep_ms = SLEEP_MAX_MS;
+        if (poll(fds, count, run->sleep_ms) > 0)
+            run->sleep_ms = SLEEP_MIN_MS;
     }
 }
 

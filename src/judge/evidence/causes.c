@@ -42,14 +42,6 @@ struct explanation {
 /* Bits of finding.explained_by after those of the conditions. */
 enum { BIT_ECC = JUDGE_CONDITION_COUNT, BIT_PARTLY };
 
-/* The share that a figure loses if a condition is `ratio` of the usual. */
-static double predicted_loss(const struct judge_metric *rule, enum judge_condition condition,
-                             double ratio)
-{
-    double share = rule->follows[condition];
-    return rule->worse == JUDGE_HIGHER ? share * (1 / ratio - 1) : share * (1 - ratio);
-}
-
 static void explanation_put(struct explanation *explanation, const struct judge *judge,
                             enum judge_condition condition, uint32_t gpu)
 {
@@ -124,8 +116,10 @@ static void explanation_find(struct explanation *explanation, const struct judge
         if (condition == JUDGE_SM_CLOCK || rule->follows[c] <= 0 || !judge_number_lower(ratio, 1))
             continue;
         explanation_put(explanation, judge, condition, gpu);
-        explanation_add(explanation, predicted_loss(rule, condition, ratio), conditions[c].kind,
-                        (unsigned)c);
+        /* The share that a figure loses if a condition is `ratio` of the usual. */
+        double share = rule->follows[condition];
+        double loss = rule->worse == JUDGE_HIGHER ? share * (1 / ratio - 1) : share * (1 - ratio);
+        explanation_add(explanation, loss, conditions[c].kind, (unsigned)c);
     }
     explanation_add_clock(explanation, judge, rule, gpu);
     explanation_add_ecc(explanation, judge, rule, gpu);
@@ -144,16 +138,6 @@ static void put_unexplained(struct strbuf *out, const struct judge_metric *rule)
         strbuf_printf(out, "%s%s", i == 0 ? ": " : i + 1 < count ? ", " : " and ", names[i]);
     if (count)
         strbuf_puts(out, count == 1 ? " is as its peers'" : " are as its peers'");
-}
-
-/* Names the SM, if it was measured: "sm.l1_worst_sm" has the SM of "sm.l1_worst". */
-static void put_sm(struct strbuf *out, const struct fleet *fleet, const char *metric, uint32_t gpu)
-{
-    char name[80];
-    snprintf(name, sizeof name, "%.60s_sm", metric);
-    double sm = fleet_value(fleet, name, gpu, true);
-    if (!isnan(sm))
-        strbuf_printf(out, "SM %.0f is slower than the others, ", sm);
 }
 
 /* Names the SMs that are slower than the others where a bandwidth of L2 is low. */
@@ -191,7 +175,12 @@ void stage_causes(struct judge *judge)
                           explanation.words.data, 100 * explanation.loss, 100 * loss);
             finding.explained_by = explanation.bits | 1u << BIT_PARTLY;
         } else {
-            put_sm(&text, &judge->fleet, rule->metric, finding.gpu);
+            /* Names the SM, if it was measured: "sm.l1_worst_sm" has the SM of "sm.l1_worst". */
+            char name[80];
+            snprintf(name, sizeof name, "%.60s_sm", rule->metric);
+            double sm = fleet_value(&judge->fleet, name, finding.gpu, true);
+            if (!isnan(sm))
+                strbuf_printf(&text, "SM %.0f is slower than the others, ", sm);
             put_slow_sms(&text, &judge->fleet, rule->metric, finding.gpu);
             put_unexplained(&text, rule);
         }

@@ -126,19 +126,6 @@ static bool repeat_is_needed(const struct judge *judge, const struct repeat *rep
     return issue != NULL;
 }
 
-/* Sorts the second values and drops those that no issue needs. */
-static void repeats_sort(struct judge *judge)
-{
-    struct repeats *repeats = &judge->repeats;
-    size_t kept = 0;
-    for (size_t i = 0; i < repeats->count; i++)
-        if (repeat_is_needed(judge, &repeats->items[i]))
-            repeats->items[kept++] = repeats->items[i];
-    repeats->count = kept;
-    if (kept)
-        qsort(repeats->items, kept, sizeof *repeats->items, repeat_order);
-}
-
 /* A clock that is low but not unusual is accused if a throttle reason holds it down. If that was
  * over in the second measurement, the low clock is what this GPU usually has. */
 static bool throttle_is_over(const struct judge *judge, const struct issue *issue)
@@ -169,7 +156,15 @@ static bool is_over_with_clock(const struct judge *judge, const struct issue *is
 void stage_second_values(struct judge *judge, struct inventory *inventory)
 {
     (void)inventory;
-    repeats_sort(judge);
+    /* Sorts the second values and drops those that no issue needs. */
+    struct repeats *repeats = &judge->repeats;
+    size_t kept = 0;
+    for (size_t i = 0; i < repeats->count; i++)
+        if (repeat_is_needed(judge, &repeats->items[i]))
+            repeats->items[kept++] = repeats->items[i];
+    repeats->count = kept;
+    if (kept)
+        qsort(repeats->items, kept, sizeof *repeats->items, repeat_order);
     for (size_t i = 0; i < judge->findings.issue_count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
         const struct finding *finding = issue_finding(judge, issue);

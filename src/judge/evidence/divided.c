@@ -40,24 +40,6 @@ struct cut {
     double center[2];
 };
 
-static void cut_init(struct cut *cut, size_t count)
-{
-    *cut = (struct cut){.gpus = mem_array(count, sizeof *cut->gpus),
-                        .values = mem_array(count, sizeof *cut->values),
-                        .low = mem_array(count, sizeof *cut->low),
-                        .high = mem_array(count, sizeof *cut->high),
-                        .scratch = mem_array(count, sizeof *cut->scratch)};
-}
-
-static void cut_fini(struct cut *cut)
-{
-    free(cut->gpus);
-    free(cut->values);
-    free(cut->low);
-    free(cut->high);
-    free(cut->scratch);
-}
-
 /* As judge_common_factor, but the share that follows the clock is the stated one: in a divided
  * model, that of the fleet may be anything. */
 static double divided_factor(const struct judge *judge, uint32_t gpu, size_t metric)
@@ -244,8 +226,11 @@ void stage_groups(struct judge *judge)
 {
     const struct judge_config *config = judge->basis.config;
     const struct fleet *fleet = &judge->fleet;
-    struct cut cut;
-    cut_init(&cut, fleet->count);
+    struct cut cut = {.gpus = mem_array(fleet->count, sizeof *cut.gpus),
+                      .values = mem_array(fleet->count, sizeof *cut.values),
+                      .low = mem_array(fleet->count, sizeof *cut.low),
+                      .high = mem_array(fleet->count, sizeof *cut.high),
+                      .scratch = mem_array(fleet->count, sizeof *cut.scratch)};
     for (size_t g = 0; g < fleet->group_count; g++) {
         const struct group *model = &fleet->groups[g];
         for (size_t m = 0; m < config->metric_count; m++) {
@@ -256,7 +241,11 @@ void stage_groups(struct judge *judge)
                 find_small_group(judge, &fleet->populations[model->populations_at + i], m, &cut);
         }
     }
-    cut_fini(&cut);
+    free(cut.gpus);
+    free(cut.values);
+    free(cut.low);
+    free(cut.high);
+    free(cut.scratch);
 }
 
 bool judge_is_divided(const struct judge *judge, uint32_t gpu, size_t metric)

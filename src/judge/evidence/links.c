@@ -134,12 +134,6 @@ static void link_look_at_pair(const struct link_pairs *s, size_t i, size_t j,
     link_look_at_way(s, j, i, pair);
 }
 
-static bool link_has_latency(const struct link_pairs *s, size_t i, size_t j)
-{
-    return isfinite(link_cell_at(s, i, j)->figures[LINK_NS]) ||
-           isfinite(link_cell_at(s, j, i)->figures[LINK_NS]);
-}
-
 /* Bad and all pairs of a GPU with those that are not culprits. If no pair is worse than late, only
  * those count that have a latency: copies through the host have none. */
 static void links_count_bad(const struct link_pairs *s, size_t i, size_t *out_bad, size_t *out_all)
@@ -150,7 +144,8 @@ static void links_count_bad(const struct link_pairs *s, size_t i, size_t *out_ba
         only_late = only_late && (s->culprits[j] || link_pair_at(s, i, j)->fault <= LINK_LATE);
     for (size_t j = 0; j < s->node->count; j++) {
         if (s->culprits[j] || !link_is_measured(s, i, j) ||
-            (only_late && !link_has_latency(s, i, j)))
+            (only_late && !(isfinite(link_cell_at(s, i, j)->figures[LINK_NS]) ||
+                            isfinite(link_cell_at(s, j, i)->figures[LINK_NS]))))
             continue;
         ++*out_all;
         *out_bad += link_pair_at(s, i, j)->fault != LINK_FINE;
@@ -186,15 +181,6 @@ static void links_find_culprits(struct link_pairs *s)
     }
 }
 
-static void links_count_entries(struct link_pairs *s)
-{
-    for (size_t i = 0; i < s->node->count; i++) {
-        s->entries += s->culprits[i];
-        for (size_t j = i + 1; j < s->node->count; j++)
-            s->entries += !s->culprits[i] && !s->culprits[j] && link_pair_at(s, i, j)->fault;
-    }
-}
-
 /* A GPU that loses more than this, with active NVLinks, does not use them. */
 static const double WITHOUT_NVLINK = 0.25; /* of what is expected */
 
@@ -217,15 +203,6 @@ static const struct link_words {
     [LINK_CORRUPT] = {"data is wrong from or to", "data is wrong from or to ", "links.peers",
                       "links.peers", "", KIND_FAILING},
 };
-
-static void link_put_gpu(struct strbuf *text, const struct link_pairs *s, size_t i)
-{
-    const struct fleet_gpu *gpu = &s->judge->fleet.gpus[s->node->gpus[i]];
-    if (gpu->index >= 0)
-        strbuf_printf(text, "GPU %d", gpu->index);
-    else
-        strbuf_puts(text, fleet_text(&s->judge->fleet, gpu->uuid));
-}
 
 static bool has_nvlinks(const struct link_pairs *s, size_t i)
 {
@@ -355,7 +332,11 @@ static void links_report_pairs(struct link_pairs *s, size_t i, enum link_fault f
         if (!link_is_counted(s, i, j) || link_pair_at(s, i, j)->fault != fault)
             continue;
         strbuf_puts(&text, listed++ ? ", " : "");
-        link_put_gpu(&text, s, j);
+        const struct fleet_gpu *gpu = &s->judge->fleet.gpus[s->node->gpus[j]];
+        if (gpu->index >= 0)
+            strbuf_printf(&text, "GPU %d", gpu->index);
+        else
+            strbuf_puts(&text, fleet_text(&s->judge->fleet, gpu->uuid));
     }
     if (fault >= LINK_DEAD)
         link_put_nvlinks(&text, s, i);
@@ -407,7 +388,11 @@ static void links_judge_node(struct judge *judge, const struct link_node *node, 
     for (size_t i = 0; i < count * count; i++)
         link_look_at_pair(&s, i / count, i % count, &s.pairs[i]);
     links_find_culprits(&s);
-    links_count_entries(&s);
+    for (size_t i = 0; i < s.node->count; i++) {
+        s.entries += s.culprits[i];
+        for (size_t j = i + 1; j < s.node->count; j++)
+            s.entries += !s.culprits[i] && !s.culprits[j] && link_pair_at(&s, i, j)->fault;
+    }
     for (size_t i = 0; i < count; i++) {
         size_t before = judge->findings.count;
         for (int fault = LINK_CORRUPT; fault > LINK_FINE; fault--) {

@@ -164,13 +164,6 @@ static struct node_census census_take(const struct inventory *inventory,
     return census;
 }
 
-static void census_fini(struct node_census *census)
-{
-    for (size_t i = 0; i < census->count; i++)
-        free(census->items[i].models);
-    free(census->items);
-}
-
 /* How many GPUs most nodes with the same models have. */
 struct node_majority {
     size_t nodes, votes; /* nodes of that kind; those with the usual number of GPUs */
@@ -355,7 +348,9 @@ void judge_missing_gpus(const struct judge_basis *basis, struct inventory *inven
     if (inventory->node_finding_count > first)
         qsort(inventory->node_findings + first, inventory->node_finding_count - first,
               sizeof *inventory->node_findings, node_entry_order);
-    census_fini(&census);
+    for (size_t i = 0; i < census.count; i++)
+        free(census.items[i].models);
+    free(census.items);
 }
 
 size_t judge_accused_nodes(const struct inventory *inventory)

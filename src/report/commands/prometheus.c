@@ -81,12 +81,6 @@ static void exposition_value(const struct exposition *to, const char *lead, doub
     strbuf_puts(to->out, "\n");
 }
 
-static void exposition_end(const struct exposition *to)
-{
-    if (to->openmetrics)
-        strbuf_puts(to->out, "# EOF\n");
-}
-
 /* One reason to accuse a GPU: a finding of its own, or the text of a finding about its node. */
 struct accusation {
     const char *uuid;
@@ -457,15 +451,6 @@ static void prometheus_put_unmeasured(const struct exposition *to,
     free(all);
 }
 
-/* Findings about nodes, nodes without GPUs among them, and missing results by node. */
-static void prometheus_put_nodes(const struct exposition *to, const struct inventory *inventory)
-{
-    if (inventory->node_finding_count)
-        prometheus_put_node_findings(to, inventory);
-    if (inventory->unmeasured_count)
-        prometheus_put_unmeasured(to, inventory);
-}
-
 /* A family: a metric of the inventory under a name that Prometheus allows. */
 struct family {
     const char *metric;
@@ -670,14 +655,18 @@ void report_prometheus(const struct inventory *inventory, bool openmetrics, stru
     prometheus_put_survey(&to, inventory);
     prometheus_put_states(&to, inventory);
     prometheus_put_health(&to, inventory);
-    prometheus_put_nodes(&to, inventory);
+    if (inventory->node_finding_count)
+        prometheus_put_node_findings(&to, inventory);
+    if (inventory->unmeasured_count)
+        prometheus_put_unmeasured(&to, inventory);
     families_collect(&families, inventory);
     for (size_t i = 0; i < families.count; i++)
         family_put(&to, inventory, &families.items[i], i);
     for (size_t i = 0; i < families.count; i++)
         free(families.items[i].name);
     free(families.items);
-    exposition_end(&to);
+    if (to.openmetrics)
+        strbuf_puts(to.out, "# EOF\n");
 }
 
 /* Duplicate samples would make the collector reject the whole file. */

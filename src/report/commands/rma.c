@@ -265,14 +265,6 @@ static void readme_put_row(struct strbuf *out, const char *label, const char *te
     report_end_line(out, NULL, &line, LABEL_COLUMNS, LABEL_COLUMNS);
 }
 
-static void readme_put_versions(struct strbuf *out, const struct inventory *inventory)
-{
-    struct strbuf text = {0};
-    inventory_put_measured_by(inventory, &text);
-    readme_put_row(out, "with gpumemtopo", text.data);
-    strbuf_fini(&text);
-}
-
 static void readme_put_identity(struct strbuf *out, const struct rma *rma)
 {
     const struct facts *board = &rma->facts[INVENTORY_BOARD];
@@ -287,7 +279,10 @@ static void readme_put_identity(struct strbuf *out, const struct rma *rma)
     readme_put_row(out, "node", gpu->node);
     readme_put_row(out, "PCI address", gpu->pci);
     readme_put_row(out, "surveyed", rma->inventory->generated);
-    readme_put_versions(out, rma->inventory);
+    struct strbuf text = {0};
+    inventory_put_measured_by(rma->inventory, &text);
+    readme_put_row(out, "with gpumemtopo", text.data);
+    strbuf_fini(&text);
     readme_put_row(out, "backend", rma->inventory->backend);
     readme_put_row(out, "status",
                    rma->outlier ? inventory_kind_name(rma->outlier->kind)

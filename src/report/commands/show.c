@@ -107,16 +107,6 @@ static struct compare_cell compare_fact_cell(const struct fact *fact, const char
     return cell;
 }
 
-static void compare_put_words(struct strbuf *out, const struct measure *m)
-{
-    for (size_t i = 0; i < m->word_count; i++) {
-        strbuf_puts(out, i ? "+" : "");
-        text_put_clean(out, m->words[i], REPORT_WIDTH);
-    }
-    if (!m->word_count)
-        strbuf_puts(out, "none");
-}
-
 /* A bound has no number, since a ratio of bounds means nothing. */
 static struct compare_cell compare_measure_cell(const struct measure *m)
 {
@@ -125,9 +115,14 @@ static struct compare_cell compare_measure_cell(const struct measure *m)
         strbuf_puts(&cell.text, "-");
     else if (!measure_status_valued(m->status))
         strbuf_puts(&cell.text, measure_status_name(m->status));
-    else if (m->kind == MEASURE_WORDS)
-        compare_put_words(&cell.text, m);
-    else {
+    else if (m->kind == MEASURE_WORDS) {
+        for (size_t i = 0; i < m->word_count; i++) {
+            strbuf_puts(&cell.text, i ? "+" : "");
+            text_put_clean(&cell.text, m->words[i], REPORT_WIDTH);
+        }
+        if (!m->word_count)
+            strbuf_puts(&cell.text, "none");
+    } else {
         bool exact = m->bound == MEASURE_EXACT;
         cell.number = exact ? m->value : NAN;
         strbuf_puts(&cell.text, exact ? "" : ">= ");

@@ -138,12 +138,6 @@ static bool is_by_figures(const char *confirmed)
            length && !confirmed[length];
 }
 
-static bool is_known_confirmation(const char *confirmed)
-{
-    return is_of_two(confirmed) || is_by_figures(confirmed) ||
-           str_equal(confirmed, "by its cause") || str_equal(confirmed, "no");
-}
-
 /* What a second measurement says of the finding. One that a low SM clock explains goes with the
  * clock, even if its own figure was not measured again. NULL: nothing. */
 static const struct fact *validate_second_value(const struct inventory_finding *finding,
@@ -159,7 +153,8 @@ static int check_one_confirmed(const struct inventory_finding *finding, bool acc
                                const struct inventory_gpu *gpu, struct err *err)
 {
     const char *confirmed = finding->confirmed;
-    if (!is_known_confirmation(confirmed))
+    if (!(is_of_two(confirmed) || is_by_figures(confirmed) ||
+          str_equal(confirmed, "by its cause") || str_equal(confirmed, "no")))
         return err_set(
             err, -EINVAL,
             "%.80s: %.80s is confirmed \"%.40s\", expected 2 of 2, 1 of 2, by its cause, "

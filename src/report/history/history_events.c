@@ -67,14 +67,6 @@ static void events_add_change(struct event_search *search, enum history_event_ty
     events_add(search, &event);
 }
 
-/* MIG instances share slot and serial with each other, and get another UUID when they are made
- * again. */
-static bool sighting_is_mig(const struct event_search *search,
-                            const struct history_sighting *sighting)
-{
-    return strncmp(symbols_data(&search->history->symbols, sighting->uuid), "MIG-", 4) == 0;
-}
-
 static int slot_order(const void *left, const void *right)
 {
     const struct history_sighting *a = *(const struct history_sighting *const *)left;
@@ -104,7 +96,10 @@ static size_t events_sort_sightings(struct event_search *search,
 {
     size_t count = 0;
     for (size_t i = 0; i < search->history->sighting_count; i++)
-        if (!sighting_is_mig(search, &search->history->sightings[i]))
+        /* MIG instances share slot and serial with each other, and get another UUID when they are
+         * made again. */
+        if (strncmp(symbols_data(&search->history->symbols, search->history->sightings[i].uuid),
+                    "MIG-", 4) != 0)
             search->order[count++] = &search->history->sightings[i];
     if (count)
         qsort(search->order, count, sizeof *search->order, order);

@@ -143,12 +143,6 @@ void history_put_json(const struct history *history, struct strbuf *out_text)
     strbuf_puts(out_text, "\n");
 }
 
-static const char *history_course_name(enum history_course course)
-{
-    static const char *const names[] = {"few", "steady", "steps", "gradual"};
-    return names[course];
-}
-
 static void json_put_changes(struct writer *json, const struct history_changes *changes,
                              const struct history_figure *figure, bool model)
 {
@@ -202,7 +196,8 @@ void history_changes_put_json(const struct history_changes *changes, struct strb
         writer_map(&json, NULL, WRITER_BLOCK);
         writer_text(&json, "metric", figure->rule->metric);
         writer_text(&json, "unit", figure->unit);
-        writer_text(&json, "course", history_course_name(figure->course));
+        static const char *const names[] = {"few", "steady", "steps", "gradual"};
+        writer_text(&json, "course", names[figure->course]);
         json_put_changes(&json, changes, figure, false);
         json_put_changes(&json, changes, figure, true);
         json_put_values(&json, changes, figure);

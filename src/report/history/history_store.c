@@ -211,16 +211,6 @@ static void thin_keep_troubles(const struct history *history, bool *keep)
     }
 }
 
-static void thin_keep_events(const struct history *history, bool *keep)
-{
-    for (size_t i = 0; i < history->event_count; i++) {
-        const uint32_t survey = history->events[i].survey;
-        keep[survey] = true;
-        if (survey)
-            keep[survey - 1] = true;
-    }
-}
-
 /* Surveys with the same number are of the same week, or month. */
 static int64_t week_number(int64_t time_s)
 {
@@ -252,5 +242,10 @@ void history_thin(const struct history *history, bool *out_keep)
         }
     }
     thin_keep_troubles(history, out_keep);
-    thin_keep_events(history, out_keep);
+    for (size_t i = 0; i < history->event_count; i++) {
+        const uint32_t survey = history->events[i].survey;
+        out_keep[survey] = true;
+        if (survey)
+            out_keep[survey - 1] = true;
+    }
 }

@@ -48,14 +48,6 @@ static void trend_find_scatter(struct trend_field *field, bool levelled,
     free(steps);
 }
 
-static void trends_add(struct trend_field *field, const struct history_trend *trend)
-{
-    struct history *history = field->history;
-    history->trends =
-        mem_grow(history->trends, &field->room, history->trend_count + 1, sizeof *history->trends);
-    history->trends[history->trend_count++] = *trend;
-}
-
 /* Adds the trend if it is a loss that is steady, large enough and beyond the scatter. */
 static void trend_judge_line(struct trend_field *field, const struct history_gpu *gpu,
                              struct history_point *points, size_t count)
@@ -73,16 +65,19 @@ static void trend_judge_line(struct trend_field *field, const struct history_gpu
         (sign > 0 ? line.rising : line.falling) < steady_share ||
         fabs(line.change) < error * robust_student_quantile(field->tail, dof))
         return;
-    trends_add(field, &(struct history_trend){.gpu = gpu,
-                                              .model = field->model,
-                                              .metric = field->series.metric,
-                                              .change = line.change,
-                                              .error = error,
-                                              .scatter = scatter,
-                                              .first = NAN,
-                                              .last = NAN,
-                                              .days = line.days,
-                                              .surveys = count});
+    struct history *history = field->history;
+    history->trends =
+        mem_grow(history->trends, &field->room, history->trend_count + 1, sizeof *history->trends);
+    history->trends[history->trend_count++] = (struct history_trend){.gpu = gpu,
+                                                                     .model = field->model,
+                                                                     .metric = field->series.metric,
+                                                                     .change = line.change,
+                                                                     .error = error,
+                                                                     .scatter = scatter,
+                                                                     .first = NAN,
+                                                                     .last = NAN,
+                                                                     .days = line.days,
+                                                                     .surveys = count};
 }
 
 /* The values of the first and the last survey that measured the GPU. */
@@ -98,19 +93,6 @@ static void trend_set_ends(const struct trend_field *field, struct history_trend
     }
 }
 
-static void trends_judge_gpus(struct trend_field *field, bool levelled,
-                              struct history_point *points)
-{
-    for (size_t g = 0; g < field->series.gpu_count; g++) {
-        const size_t before = field->history->trend_count;
-        size_t count =
-            history_series_points(&field->series, field->series.gpus[g], levelled, points);
-        trend_judge_line(field, field->series.gpus[g], points, count);
-        if (field->history->trend_count > before)
-            trend_set_ends(field, &field->history->trends[before]);
-    }
-}
-
 static void trends_judge_field(struct trend_field *field, struct history_point *points)
 {
     history_series_levels(&field->series);
@@ -118,7 +100,14 @@ static void trends_judge_field(struct trend_field *field, struct history_point *
     field->scatter = 0;
     trend_judge_line(field, NULL, points, levels);
     trend_find_scatter(field, levels > 0, points);
-    trends_judge_gpus(field, levels > 0, points);
+    for (size_t g = 0; g < field->series.gpu_count; g++) {
+        const size_t before = field->history->trend_count;
+        size_t count =
+            history_series_points(&field->series, field->series.gpus[g], levels > 0, points);
+        trend_judge_line(field, field->series.gpus[g], points, count);
+        if (field->history->trend_count > before)
+            trend_set_ends(field, &field->history->trends[before]);
+    }
 }
 
 static int gpu_model_order(const void *left, const void *right)

@@ -36,17 +36,12 @@ static const char *links_state(const struct inventory_gpu *gpu, const char *uuid
     return NULL;
 }
 
-static bool finding_is_of_links(const struct inventory_finding *finding)
-{
-    return strncmp(finding->metric, "links.", 6) == 0;
-}
-
 static size_t gpu_put_link_findings(struct strbuf *out, const struct html_gpu *gpu,
                                     const struct inventory_outlier *entry, bool accused)
 {
     size_t count = 0;
     for (size_t i = 0; entry && i < entry->finding_count; i++) {
-        if (!finding_is_of_links(&entry->findings[i]))
+        if (strncmp(entry->findings[i].metric, "links.", 6) != 0)
             continue;
         count++;
         if (!out)

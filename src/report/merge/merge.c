@@ -20,21 +20,6 @@ struct merge_skipped {
     size_t count, capacity;
 };
 
-static void merge_skipped_add(struct merge_skipped *skipped, const char *path)
-{
-    skipped->paths =
-        mem_grow(skipped->paths, &skipped->capacity, skipped->count + 1, sizeof *skipped->paths);
-    skipped->paths[skipped->count++] = str_copy(path);
-}
-
-static void merge_skipped_fini(struct merge_skipped *skipped)
-{
-    for (size_t i = 0; i < skipped->count; i++)
-        free(skipped->paths[i]);
-    free(skipped->paths);
-    memset(skipped, 0, sizeof *skipped);
-}
-
 static int skipped_path_order(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -100,7 +85,10 @@ void report_merge_destroy(struct report_merge *merge)
     if (!merge)
         return;
     merge_pool_fini(&merge->pool);
-    merge_skipped_fini(&merge->skipped);
+    for (size_t i = 0; i < merge->skipped.count; i++)
+        free(merge->skipped.paths[i]);
+    free(merge->skipped.paths);
+    memset(&merge->skipped, 0, sizeof merge->skipped);
     for (size_t i = 0; i < merge->count; i++)
         merge_source_fini(&merge->sources[i]);
     free(merge->sources);
@@ -130,7 +118,9 @@ static void merge_add_file(struct report_merge *merge, const char *path, const c
     char line[ERR_LINE_MAX];
     if (merge_source_read(path, source, &why)) {
         merge_say(merge, "skipped: %s", err_format(&why, line, sizeof line));
-        merge_skipped_add(&merge->skipped, path);
+        merge->skipped.paths = mem_grow(merge->skipped.paths, &merge->skipped.capacity,
+                                        merge->skipped.count + 1, sizeof *merge->skipped.paths);
+        merge->skipped.paths[merge->skipped.count++] = str_copy(path);
     } else if (survey &&
                (source->kind == MERGE_INVENTORY || !str_equal(source->spool.origin.survey, survey)))
         merge_source_fini(source);

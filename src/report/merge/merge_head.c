@@ -289,12 +289,6 @@ static void names_settle(struct names *names)
     names->count = kept;
 }
 
-static bool merge_has_name(const struct names *names, const char *name)
-{
-    return names->count &&
-           bsearch(&name, names->items, names->count, sizeof *names->items, merge_text_order);
-}
-
 static const char *node_of(const struct merge_source *sources, const struct merge_entry *entry)
 {
     if (entry->result)
@@ -336,7 +330,8 @@ static void merge_fill_nodes(const struct merge_source *sources, size_t count,
     names_add_full(&full, sources, pool);
     names_add_bare(&bare, sources, count);
     for (size_t i = 0; i < bare.count; i++)
-        if (!merge_has_name(&full, bare.items[i]))
+        if (!full.count ||
+            !bsearch(&bare.items[i], full.items, full.count, sizeof *full.items, merge_text_order))
             bare.items[kept++] = bare.items[i];
     inventory->total_nodes = (uint32_t)(full.count + kept);
     inventory_add_bare(inventory, bare.items, kept);

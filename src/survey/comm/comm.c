@@ -24,17 +24,6 @@ bool comm_is_standalone(const struct comm *comm)
     return comm->place.tasks > comm->size;
 }
 
-static void comm_add_own(struct comm *comm, struct strbuf bytes)
-{
-    struct comm_own_message *message = mem_array(1, sizeof *message);
-    message->bytes = bytes;
-    if (comm->own_last)
-        comm->own_last->next = message;
-    else
-        comm->own_first = message;
-    comm->own_last = message;
-}
-
 /* 1, or 0 if there is none. */
 static int comm_take_own(struct comm *comm, struct strbuf *out_bytes)
 {
@@ -58,7 +47,13 @@ int comm_send(struct comm *comm, int to, uint32_t type, const void *payload, siz
     frame_write(&bytes, type, payload, length);
     if (to != comm->rank)
         return comm->ops->send(comm, to, &bytes, err);
-    comm_add_own(comm, bytes);
+    struct comm_own_message *message = mem_array(1, sizeof *message);
+    message->bytes = bytes;
+    if (comm->own_last)
+        comm->own_last->next = message;
+    else
+        comm->own_first = message;
+    comm->own_last = message;
     return 0;
 }
 

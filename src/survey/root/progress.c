@@ -36,24 +36,20 @@ bool progress_due(const struct progress *progress, double now_s)
     return progress->enabled && now_s - progress->last_s >= every_s;
 }
 
-static void put_slowest(struct strbuf *line, const struct root_slowest *slowest)
-{
-    strbuf_puts(line, ", slowest ");
-    text_put_clean(line, slowest->gpu->node, NAME_COLUMNS);
-    if (slowest->gpu->index >= 0)
-        strbuf_printf(line, " GPU %d", (int)slowest->gpu->index);
-    strbuf_puts(line, " in ");
-    text_put_clean(line, slowest->probe, NAME_COLUMNS);
-    strbuf_printf(line, " since %.0f s", slowest->since_s);
-}
-
 void progress_line(const struct progress_state *state, unsigned columns, struct strbuf *out_line)
 {
     struct strbuf line = {0};
     size_t left = state->total - state->done;
     strbuf_printf(&line, "%zu of %zu GPUs", state->done, state->total);
-    if (state->slowest)
-        put_slowest(&line, state->slowest);
+    if (state->slowest) {
+        strbuf_puts(&line, ", slowest ");
+        text_put_clean(&line, state->slowest->gpu->node, NAME_COLUMNS);
+        if (state->slowest->gpu->index >= 0)
+            strbuf_printf(&line, " GPU %d", (int)state->slowest->gpu->index);
+        strbuf_puts(&line, " in ");
+        text_put_clean(&line, state->slowest->probe, NAME_COLUMNS);
+        strbuf_printf(&line, " since %.0f s", state->slowest->since_s);
+    }
     strbuf_printf(&line, "; %.0f s", state->elapsed_s);
     if (state->done && left)
         strbuf_printf(&line, ", about %.0f s left",
