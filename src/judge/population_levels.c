@@ -139,17 +139,6 @@ static void levels_compare(const struct level_comparison *c)
     levels_set_small(c, reference);
 }
 
-/* Metrics that no GPU has are not tested. */
-static size_t levels_count_tests(const struct judge *judge)
-{
-    size_t count = 0, metrics = 0;
-    for (size_t m = 0; m < judge->basis.config->metric_count; m++)
-        metrics += judge->columns[m] != NULL;
-    for (size_t g = 0; g < judge->fleet.group_count; g++)
-        count += judge->fleet.groups[g].populations - 1;
-    return count * metrics;
-}
-
 static void levels_compare_model(const struct judge *judge, const struct group *model, double tail,
                                  const bool *left_out, struct work *work)
 {
@@ -174,7 +163,13 @@ static void levels_compare_model(const struct judge *judge, const struct group *
 void population_levels_find(const struct judge *judge, const bool *left_out, struct work *work)
 {
     const struct fleet *fleet = &judge->fleet;
-    size_t tests = levels_count_tests(judge);
+    /* Metrics that no GPU has are not tested. */
+    size_t count = 0, metrics = 0;
+    for (size_t m = 0; m < judge->basis.config->metric_count; m++)
+        metrics += judge->columns[m] != NULL;
+    for (size_t g = 0; g < judge->fleet.group_count; g++)
+        count += judge->fleet.groups[g].populations - 1;
+    size_t tests = count * metrics;
     for (size_t i = 0; i < fleet->population_count * judge->basis.config->metric_count; i++)
         judge->levels[i] = (struct population_level){.factor = 1, .center = NAN, .scale = 1};
     if (!tests)

@@ -125,14 +125,6 @@ static void mt4g_put_fact(struct writer *json, const struct inventory_model *mod
         writer_number(json, key, (double)value);
 }
 
-static void put_per_sm(struct writer *json, const struct inventory_model *model, const char *memory)
-{
-    const struct measure *m = mt4g_number_of(model, memory, "per_sm");
-    if (m && m->status == MEASURE_OK &&
-        m->bound == MEASURE_EXACT) /* a number without room for bound or status */
-        writer_number(json, "amountPerMultiprocessor", m->value);
-}
-
 static void put_sharing(struct writer *json, const struct inventory_model *model,
                         const char *memory)
 {
@@ -163,7 +155,10 @@ static void put_cache(struct writer *json, const struct inventory_model *model, 
                       const char *key)
 {
     writer_map(json, key, WRITER_BLOCK);
-    put_per_sm(json, model, memory);
+    const struct measure *m = mt4g_number_of(model, memory, "per_sm");
+    if (m && m->status == MEASURE_OK &&
+        m->bound == MEASURE_EXACT) /* a number without room for bound or status */
+        writer_number(json, "amountPerMultiprocessor", m->value);
     put_size(json, "fetchGranularity", mt4g_number_of(model, memory, "fetch"));
     if (strcmp(memory, "l1_data") == 0)
         put_global(json, model);

@@ -21,15 +21,17 @@ static int timing_by_time(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static void timing_put_sorted(const struct gpu_result *gpu, const struct fact **laps,
-                              struct strbuf *out_text)
+void report_timing(const struct gpu_result *slowest, struct strbuf *out_text)
 {
+    if (!slowest->timings.count)
+        return;
+    const struct fact **laps = mem_array(slowest->timings.count, sizeof *laps);
     struct strbuf line = {0};
-    size_t count = gpu->timings.count;
+    size_t count = slowest->timings.count;
     double rest_s = 0;
-    strbuf_printf(&line, "%.2f s on %s:", gpu->elapsed_s, gpu->uuid);
+    strbuf_printf(&line, "%.2f s on %s:", slowest->elapsed_s, slowest->uuid);
     for (size_t i = 0; i < count; i++)
-        laps[i] = &gpu->timings.items[i];
+        laps[i] = &slowest->timings.items[i];
     qsort(laps, count, sizeof *laps, timing_by_time);
     for (size_t i = 0; i < count; i++) {
         if (laps[i]->real >= SHOWN_S)
@@ -41,14 +43,6 @@ static void timing_put_sorted(const struct gpu_result *gpu, const struct fact **
     strbuf_puts(out_text, "\nTime ");
     text_put_wrapped(out_text, line.data, INDENT, INDENT, REPORT_WIDTH);
     strbuf_fini(&line);
-}
-
-void report_timing(const struct gpu_result *slowest, struct strbuf *out_text)
-{
-    if (!slowest->timings.count)
-        return;
-    const struct fact **laps = mem_array(slowest->timings.count, sizeof *laps);
-    timing_put_sorted(slowest, laps, out_text);
     free(laps);
 }
 

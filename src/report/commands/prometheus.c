@@ -324,31 +324,6 @@ static size_t health_put_xids(const struct exposition *to, const struct inventor
     return known;
 }
 
-/* Counters of the catalogue. Temperatures, power and whatever else every GPU has are left to
- * exporters that read them every few seconds. */
-static void prometheus_put_counters(const struct exposition *to, const struct inventory *inventory,
-                                    struct usual_health *usual)
-{
-    static const char name[] = "gpumemtopo_health_known_gpus";
-    size_t known[HEALTH_FACTS] = {0};
-    exposition_gauge(to, "gpumemtopo_gpu_health", NULL,
-                     "What the driver counted of a GPU; only counters that are not 0.");
-    for (size_t i = 0; i < HEALTH_FACTS; i++)
-        if (catalogue_health[i].is_counter)
-            known[i] = health_put_counter(to, inventory, usual, catalogue_health[i].key);
-    known[HEALTH_XID] = health_put_xids(to, inventory, usual);
-    exposition_gauge(to, name, NULL,
-                     "GPUs of which the driver told this counter. Without a sample of "
-                     "gpumemtopo_gpu_health it is 0 for them.");
-    for (size_t i = 0; i < HEALTH_FACTS; i++) {
-        if (!catalogue_health[i].is_counter && i != HEALTH_XID)
-            continue;
-        strbuf_puts(to->out, name);
-        exposition_label(to, "{fact=\"", catalogue_health[i].key);
-        exposition_value(to, "} ", (double)known[i]);
-    }
-}
-
 static uint32_t health_model_index(const struct inventory *inventory, const char *id)
 {
     uint32_t m = 0;
@@ -364,7 +339,26 @@ static void prometheus_put_health(const struct exposition *to, const struct inve
     struct usual_health usual = {mem_array(inventory->model_count, sizeof *usual.facts), models};
     for (size_t i = 0; i < inventory->gpu_count; i++)
         models[i] = health_model_index(inventory, inventory->gpus[i].model);
-    prometheus_put_counters(to, inventory, &usual);
+    /* Counters of the catalogue. Temperatures, power and whatever else every GPU has are left to
+     * exporters that read them every few seconds. */
+    static const char name[] = "gpumemtopo_health_known_gpus";
+    size_t known[HEALTH_FACTS] = {0};
+    exposition_gauge(to, "gpumemtopo_gpu_health", NULL,
+                     "What the driver counted of a GPU; only counters that are not 0.");
+    for (size_t i = 0; i < HEALTH_FACTS; i++)
+        if (catalogue_health[i].is_counter)
+            known[i] = health_put_counter(to, inventory, &usual, catalogue_health[i].key);
+    known[HEALTH_XID] = health_put_xids(to, inventory, &usual);
+    exposition_gauge(to, name, NULL,
+                     "GPUs of which the driver told this counter. Without a sample of "
+                     "gpumemtopo_gpu_health it is 0 for them.");
+    for (size_t i = 0; i < HEALTH_FACTS; i++) {
+        if (!catalogue_health[i].is_counter && i != HEALTH_XID)
+            continue;
+        strbuf_puts(to->out, name);
+        exposition_label(to, "{fact=\"", catalogue_health[i].key);
+        exposition_value(to, "} ", (double)known[i]);
+    }
     free(usual.facts);
     free(models);
 }

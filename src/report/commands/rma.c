@@ -20,7 +20,7 @@
 #include "report/command.h"
 #include "report/entries.h"
 #include "report/record_bytes.h"
-#include "schema/writer.h"
+#include "schema/schema.h"
 
 enum { TAR_BLOCK = 512, TAR_NAME_MAX = 100 };
 
@@ -457,34 +457,6 @@ void rma_put_readme(const struct rma *rma, struct strbuf *out_text)
                           "  gpumemtopo-survey --profile full -o again.yaml\n");
 }
 
-static void rma_json_put_fact(struct writer *json, const struct fact *fact)
-{
-    switch (fact->kind) {
-    case FACT_BOOL:
-        writer_bool(json, fact->key, fact->flag);
-        break;
-    case FACT_INT:
-        writer_number(json, fact->key, (double)fact->integer);
-        break;
-    case FACT_REAL:
-        writer_number(json, fact->key, fact->real);
-        break;
-    case FACT_TEXT:
-        writer_text(json, fact->key, fact->text);
-        break;
-    default:
-        writer_text(json, fact->key, NULL);
-    }
-}
-
-static void rma_json_put_facts(struct writer *json, const char *key, const struct facts *facts)
-{
-    writer_map(json, key, WRITER_BLOCK);
-    for (size_t i = 0; i < facts->count; i++)
-        rma_json_put_fact(json, &facts->items[i]);
-    writer_end(json);
-}
-
 static void rma_json_put_findings(struct writer *json, const char *key,
                                   const struct inventory_outlier *entry)
 {
@@ -549,10 +521,10 @@ void rma_put_json(const struct rma *rma, struct strbuf *out_text)
     rma_json_put_findings(&json, "findings", rma->outlier);
     rma_json_put_findings(&json, "watch", rma->watched);
     rma_json_put_figures(&json, rma);
-    rma_json_put_facts(&json, "board", &rma->facts[INVENTORY_BOARD]);
-    rma_json_put_facts(&json, "hardware", &rma->facts[INVENTORY_HARDWARE]);
-    rma_json_put_facts(&json, "config", &rma->facts[INVENTORY_CONFIG]);
-    rma_json_put_facts(&json, "health", &rma->facts[INVENTORY_HEALTH]);
+    schema_print_facts(&json, "board", &rma->facts[INVENTORY_BOARD]);
+    schema_print_facts(&json, "hardware", &rma->facts[INVENTORY_HARDWARE]);
+    schema_print_facts(&json, "config", &rma->facts[INVENTORY_CONFIG]);
+    schema_print_facts(&json, "health", &rma->facts[INVENTORY_HEALTH]);
     writer_end(&json);
     strbuf_puts(out_text, "\n");
     strbuf_fini(&version);

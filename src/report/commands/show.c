@@ -211,23 +211,6 @@ static void compare_put_heads(struct compare_table *t)
     compare_put_row(t, "nodes of the survey", nodes, BETTER_NEITHER);
 }
 
-/* Appends a table with all attributes that either model has: both values, and right divided by left
- * if both are numbers of the same unit. */
-static void compare_put(const struct compare_side *left, const struct compare_side *right,
-                        const struct report_style *style, struct strbuf *out_text)
-{
-    enum { FIRST_MAX = 24, COLUMN_MAX = 40, RATIO = 7 };
-    struct compare_table t = {.out = out_text, .style = style, .sides = {left, right}};
-    t.first = style->width < 80 ? 16 : FIRST_MAX;
-    t.column = (style->width - t.first - RATIO - 2) / 2;
-    t.column = t.column < COLUMN_MAX ? t.column : COLUMN_MAX;
-    compare_put_heads(&t);
-    compare_put_facts(&t);
-    compare_put_measures(&t);
-    text_put_wrapped(out_text, "The last column is the right one over the left one.", 0, 0,
-                     style->width);
-}
-
 static int show_read_style(const struct command_options *options, struct report_style *out_style)
 {
     struct report_style style = report_style_for(STDOUT_FILENO);
@@ -314,8 +297,20 @@ static int show_compared(const struct command_options *options, const struct rep
         code = command_read_given(options, i, &inventories[i]);
     if (!code)
         code = show_choose(options, inventories, sides);
-    if (!code)
-        compare_put(&sides[0], &sides[1], style, out);
+    if (!code) {
+        /* A table with all attributes that either model has: both values, and right divided
+         * by left if both are numbers of the same unit. */
+        enum { FIRST_MAX = 24, COLUMN_MAX = 40, RATIO = 7 };
+        struct compare_table t = {.out = out, .style = style, .sides = {&sides[0], &sides[1]}};
+        t.first = style->width < 80 ? 16 : FIRST_MAX;
+        t.column = (style->width - t.first - RATIO - 2) / 2;
+        t.column = t.column < COLUMN_MAX ? t.column : COLUMN_MAX;
+        compare_put_heads(&t);
+        compare_put_facts(&t);
+        compare_put_measures(&t);
+        text_put_wrapped(out, "The last column is the right one over the left one.", 0, 0,
+                         style->width);
+    }
     inventory_fini(&inventories[0]);
     inventory_fini(&inventories[1]);
     return code;

@@ -141,18 +141,6 @@ static void store_forget_files(struct history_store *store)
     store->file_count = store->others = 0;
 }
 
-static void store_take_entry(struct history_store *store, const char *name)
-{
-    if (is_store_name(name))
-        store->files[store->file_count++] = str_format("%s/%s", store->folder, name);
-    else if (is_store_left_over(name) && store->writes) {
-        char *path = str_format("%s/%s", store->folder, name);
-        unlink(path); /* if it stays, it only takes room */
-        free(path);
-    } else if (name[0] != '.')
-        store->others++;
-}
-
 int history_store_list(struct history_store *store, struct err *err)
 {
     struct dirent **entries = NULL;
@@ -162,7 +150,15 @@ int history_store_list(struct history_store *store, struct err *err)
         return err_set_at(err, -errno, store->folder, 0, 0, "cannot be read: %s", strerror(errno));
     store->files = mem_array((size_t)count, sizeof *store->files);
     for (int i = 0; i < count; i++) {
-        store_take_entry(store, entries[i]->d_name);
+        if (is_store_name(entries[i]->d_name))
+            store->files[store->file_count++] =
+                str_format("%s/%s", store->folder, entries[i]->d_name);
+        else if (is_store_left_over(entries[i]->d_name) && store->writes) {
+            char *path = str_format("%s/%s", store->folder, entries[i]->d_name);
+            unlink(path); /* if it stays, it only takes room */
+            free(path);
+        } else if (entries[i]->d_name[0] != '.')
+            store->others++;
         free(entries[i]);
     }
     free(entries);

@@ -305,23 +305,6 @@ static void changes_text_put_outlier(struct strbuf *out, const struct history_ch
     report_end_line(out, NULL, &line, 0, 2);
 }
 
-static void changes_text_put_states(struct strbuf *out, const struct history_changes *changes)
-{
-    const struct history *history = changes->history;
-    const size_t count = history->survey_count;
-    const size_t from = count > CHANGES_STATES_MAX ? count - CHANGES_STATES_MAX : 0;
-    strbuf_printf(out, "%zu survey%s", count, count == 1 ? "" : "s");
-    if (count)
-        strbuf_printf(out, " from %s to %s", history->surveys[0].generated,
-                      history->surveys[count - 1].generated);
-    strbuf_puts(out, "\n  ");
-    for (size_t i = from; i < count; i++) {
-        char letter = history_letter(history_state_at(history, changes->gpu, (uint32_t)i));
-        strbuf_append(out, &letter, 1);
-    }
-    strbuf_puts(out, "\n");
-}
-
 /* A GPU that moved has another slot, host and cooling since then. */
 static void changes_text_put_moves(struct strbuf *out, const struct history_changes *changes)
 {
@@ -416,7 +399,19 @@ static void changes_text_put_rest(struct strbuf *out, const struct history_chang
 void history_changes_put_text(const struct history_changes *changes, struct strbuf *out_text)
 {
     changes_text_put_head(out_text, changes);
-    changes_text_put_states(out_text, changes);
+    const struct history *history = changes->history;
+    const size_t count = history->survey_count;
+    const size_t from = count > CHANGES_STATES_MAX ? count - CHANGES_STATES_MAX : 0;
+    strbuf_printf(out_text, "%zu survey%s", count, count == 1 ? "" : "s");
+    if (count)
+        strbuf_printf(out_text, " from %s to %s", history->surveys[0].generated,
+                      history->surveys[count - 1].generated);
+    strbuf_puts(out_text, "\n  ");
+    for (size_t i = from; i < count; i++) {
+        char letter = history_letter(history_state_at(history, changes->gpu, (uint32_t)i));
+        strbuf_append(out_text, &letter, 1);
+    }
+    strbuf_puts(out_text, "\n");
     changes_text_put_moves(out_text, changes);
     changes_text_put_outlier(out_text, changes);
     for (int what = CHANGES_WORSE; what <= CHANGES_MODEL; what++)

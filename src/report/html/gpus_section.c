@@ -165,22 +165,6 @@ static void line_put_gpu(struct strbuf *out, const struct inventory_gpu *gpu)
     strbuf_puts(out, "\n");
 }
 
-/* A line with node and model before the GPUs that have both. */
-static void lines_put_node(struct strbuf *out, const struct html_data *data, size_t first,
-                           size_t last)
-{
-    for (size_t i = first; i < last; i++) {
-        const struct inventory_gpu *gpu = data->gpus[i].gpu;
-        if (i == first || !str_equal(gpu->model, data->gpus[i - 1].gpu->model)) {
-            html_text(out, gpu->node, HTML_NAME);
-            strbuf_puts(out, "\t");
-            html_text(out, gpu->model, HTML_NAME);
-            strbuf_puts(out, "\n");
-        }
-        line_put_gpu(out, gpu);
-    }
-}
-
 static void block_put(struct strbuf *out, struct line_block *block)
 {
     if (block->nodes) {
@@ -212,7 +196,17 @@ static void block_add_node(struct line_block *block, const struct html_data *dat
     block->gpus += last - first;
     for (size_t i = first; i < last; i++)
         block->odd += data->gpus[i].oddity != HTML_FINE;
-    lines_put_node(&block->lines, data, first, last);
+    /* A line with node and model before the GPUs that have both. */
+    for (size_t i = first; i < last; i++) {
+        const struct inventory_gpu *gpu = data->gpus[i].gpu;
+        if (i == first || !str_equal(gpu->model, data->gpus[i - 1].gpu->model)) {
+            html_text(&block->lines, gpu->node, HTML_NAME);
+            strbuf_puts(&block->lines, "\t");
+            html_text(&block->lines, gpu->model, HTML_NAME);
+            strbuf_puts(&block->lines, "\n");
+        }
+        line_put_gpu(&block->lines, gpu);
+    }
 }
 
 static const char *metric_unit(const struct html_data *data, const char *metric)
