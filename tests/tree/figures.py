@@ -67,7 +67,7 @@ ROWS = [
      percent(CONFIG + " judge/metrics/load.flops/few")),
     (JUDGE, "by {} × `accuse`, and by {} √2 × the largest spread", same(EVIDENCE + "few_peers.c TIMES_ACCUSE"), same(EVIDENCE + "few_peers.c SPREADS")),
     (JUDGE, "**Large groups** have at least {} GPUs and {} of the n GPUs each (at least {} GPUs if the medians differ by less than {})",
-     same(EVIDENCE + "divided.h DIVIDED_MIN"), word(EVIDENCE + "divided.c GROUP_SHARE"), same(EVIDENCE + "divided.c NEAR_MIN"),
+     same(EVIDENCE + "stages.h DIVIDED_MIN"), word(EVIDENCE + "divided.c GROUP_SHARE"), same(EVIDENCE + "divided.c NEAR_MIN"),
      percent(EVIDENCE + "divided.c NEAR")),
     (JUDGE, "by at least {} + {} / n standard deviations of the wider group; at most {} of the GPUs lie in the middle third",
      same(EVIDENCE + "divided.c APART"), same(EVIDENCE + "divided.c APART_FEW"), percent(EVIDENCE + "divided.c BETWEEN")),
