@@ -17,22 +17,32 @@ JUDGE, METHOD, SCALE, CLUSTER = "docs/JUDGE.md", "docs/METHOD.md", "docs/SCALE.m
 EVIDENCE, CONFIG, LIMITS = "src/judge/evidence/", "configs/survey.yaml", "src/survey/comm/limits.h"
 
 
+def defined(path, name):
+    """What the file gives a constant: all definitions, as text."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(), flags=re.S)
+    table, _, index = name.partition("[")
+    if index:
+        bodies = re.findall(rf"\b{table}\[\w*\] = {{(.*?)}};", text, re.S)
+        text, name = "\n".join(bodies), "[" + index
+    return re.findall(rf"(?<![\w.>]){re.escape(name)} ?= ?([^,;}}]+)", text)
+
+
 def constant(source):
-    """The value of "FILE NAME", where NAME may be an element: TABLE[INDEX]."""
+    """The value of "FILE NAME", where NAME may be an element: TABLE[INDEX]. A constant that has moved is found in another
+    file of its module, if it is the only one of that name there."""
     file, name = source.split()
-    text = (ROOT / file).read_text()
     if file.endswith(".yaml"):
-        value = yaml.safe_load(text)
+        value = yaml.safe_load((ROOT / file).read_text())
         for key in name.split("/"):
             value = value[key]
         return value
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
-    table, _, index = name.partition("[")
-    if index:
-        text, name = re.search(rf"\b{table}\[\w*\] = {{(.*?)}};", text, re.S)[1], "[" + index
-    found = re.findall(rf"(?<![\w.>]){re.escape(name)} ?= ?([^,;}}]+)", text)
+    path = ROOT / file
+    found = defined(path, name) if path.exists() else []
+    if not found:
+        module = ROOT / "src" / file.split("/")[1]
+        found = [text for other in sorted(module.rglob("*.[ch]")) for text in defined(other, name)]
     if len(found) != 1:
-        raise LookupError(f"{file} has {len(found)} constants {name}")
+        raise SystemExit(f"{file}: {len(found)} constants {name}: change tests/tree/figures.py if it was renamed or moved")
     return eval(re.sub(r"U?INT64_C", "", found[0]), {"__builtins__": {}})  # a number, perhaps 1 << 20
 
 
