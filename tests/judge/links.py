@@ -17,7 +17,8 @@ import sys
 import tempfile
 
 try:
-    import yaml
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+    import fast_yaml as yaml  # noqa: E402
 except ImportError:
     print("not installed: yaml")
     sys.exit(77)

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-import yaml
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import fast_yaml as yaml  # noqa: E402
 
 REPORT = pathlib.Path(sys.argv[2]).resolve()
 IDENTITY = [(r"uuid: \S+", "uuid: GPU-{name}"), (r"node: \S+", "node: {name}"),

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-import yaml
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import fast_yaml as yaml  # noqa: E402
 
 REPORT, FOLDER, RECENT, SHIPPED, SCHEMA = (pathlib.Path(word).resolve() for word in sys.argv[1:6])
 

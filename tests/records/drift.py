@@ -1,6 +1,9 @@
 """Judges every recorded survey of a GPU against every other one of it as its baseline.
 
-usage: drift.py PROGRAM SOURCE_ROOT FOLDER
+usage: drift.py SURVEY REPORT SOURCE_ROOT FOLDER
+
+Each record is replayed once, and once more against the next one. All pairs are judged by `merge`, which
+is the same judge: a replay would read each record again for each pair.
 
 The records h200-* are of one healthy GPU, measured in all profiles: whatever is accused is a false alarm, be
 it by chance or because a figure means another thing in another profile.
@@ -15,17 +18,16 @@ import tempfile
 
 import unpack
 
-PROGRAM, ROOT, FOLDER = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+SURVEY, REPORT, ROOT, FOLDER = (pathlib.Path(word).resolve() for word in sys.argv[1:5])
 LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_)")
 SKIP = 77
 
 
-def replay(record, output, *more):
+def judge(program, *words):
     env = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
     env.pop("GPUMEMTOPO_EXIT_FILE", None)
     env["ASAN_OPTIONS"] = "detect_leaks=0"
-    return subprocess.run([PROGRAM, "--replay", record, "-o", output, "-c",
-                           ROOT / "configs/survey.yaml", "--quiet", *more], env=env,
+    return subprocess.run([program, *words, "-c", ROOT / "configs/survey.yaml"], env=env,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
 
@@ -35,20 +37,24 @@ def main():
         records = [unpack.plain(record, there) for record in unpack.records(FOLDER, "h200-*")]
         if len(records) < 2:
             sys.exit(SKIP)
-        earlier = {}
+        output, inventories = pathlib.Path(there) / "out.yaml", {}
         for record in records:
-            earlier[record] = pathlib.Path(there) / f"{record.stem}.yaml"
-            done = replay(record, earlier[record])
+            inventories[record] = pathlib.Path(there) / f"{record.stem}.yaml"
+            done = judge(SURVEY, "--replay", record, "-o", inventories[record], "--quiet")
             if done.returncode:
                 sys.exit(f"{record.name}: exit {done.returncode}\n{done.stderr}")
-        for now, then in itertools.permutations(records, 2):
-            output = pathlib.Path(there) / "out.yaml"
-            done = replay(now, output, "--baseline", earlier[then])
+        runs = [(now, then, REPORT, "merge", inventories[now], "-o", output)
+                for now, then in itertools.permutations(records, 2)]
+        runs += [(now, then, SURVEY, "--replay", now, "-o", output, "--quiet")
+                 for now, then in zip(records, records[1:] + records[:1])]
+        for now, then, *command in runs:
+            output.unlink(missing_ok=True)
+            done = judge(*command, "--baseline", inventories[then])
             if done.returncode:
                 failed += 1
-                print(f"{now.name} against {then.name}: exit {done.returncode}\n{done.stderr}")
+                print(f"{command[1]}: {now.name} against {then.name}: exit {done.returncode}\n{done.stderr}")
                 print(output.read_text().partition("\noutliers:")[2] if output.exists() else "")
-    print(f"{len(records) * (len(records) - 1)} pairs, {failed} failed")
+    print(f"{len(runs)} runs, {failed} failed")
     sys.exit(1 if failed else 0)
 
 

@@ -13,7 +13,8 @@ import sys
 import tempfile
 
 import unpack
-import yaml
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import fast_yaml as yaml  # noqa: E402
 
 MEMORIES = ('l1_data', 'texture', 'read_only', 'constant_l1', 'constant_l15', 'l2')
 SHARE_TOLERANCE, LATENCY_TOLERANCE, STEP = 0.10, 0.05, 0.05
