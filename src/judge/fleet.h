@@ -26,10 +26,11 @@ struct cell {
 /* A note beside a measure. */
 struct note {
     enum fact_kind kind;
-    uint32_t text; /* or the bytes of a list: its numbers, or its texts with their NUL characters */
+    uint32_t text; /* or the bytes of a list: its packed numbers, or its texts with their NUL
+                      characters */
     union {
         double number;
-        uint32_t count; /* of a list */
+        uint32_t count; /* of a list of texts */
     };
 };
 

@@ -111,6 +111,16 @@ void facts_set_numbers(struct facts *facts, const char *key, const double *value
                                     .numbers = (double *)values});
 }
 
+void facts_set_rows(struct facts *facts, const char *key, const double *values, size_t rows,
+                    size_t columns)
+{
+    facts_set(facts, &(struct fact){.key = (char *)key,
+                                    .kind = FACT_NUMBERS,
+                                    .columns = columns & FACT_COLUMNS_MAX,
+                                    .count = (uint32_t)(rows * columns),
+                                    .numbers = (double *)values});
+}
+
 void facts_set_texts(struct facts *facts, const char *key, const char *const *texts, size_t count)
 {
     facts_set(facts, &(struct fact){.key = (char *)key,
@@ -146,9 +156,20 @@ const char *facts_text(const struct facts *facts, const char *key)
 const double *facts_numbers(const struct facts *facts, const char *key, size_t *out_count)
 {
     const struct fact *fact = find_fact(facts, key);
-    if (!fact || fact->kind != FACT_NUMBERS)
+    if (!fact || fact->kind != FACT_NUMBERS || fact->columns)
         return NULL;
     *out_count = fact->count;
+    return fact->numbers;
+}
+
+const double *facts_rows(const struct facts *facts, const char *key, size_t *out_rows,
+                         size_t *out_columns)
+{
+    const struct fact *fact = find_fact(facts, key);
+    if (!fact || fact->kind != FACT_NUMBERS || !fact->columns)
+        return NULL;
+    *out_rows = fact->count / fact->columns;
+    *out_columns = fact->columns;
     return fact->numbers;
 }
 
@@ -200,7 +221,7 @@ static bool numbers_equal(double a, double b)
 
 static bool lists_equal(const struct fact *a, const struct fact *b)
 {
-    if (a->count != b->count)
+    if (a->count != b->count || a->columns != b->columns)
         return false;
     for (size_t i = 0; i < a->count; i++)
         if (a->kind == FACT_NUMBERS ? !numbers_equal(a->numbers[i], b->numbers[i])

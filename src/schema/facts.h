@@ -12,15 +12,18 @@ enum fact_kind {
     FACT_INT,
     FACT_REAL,
     FACT_TEXT,
-    FACT_NUMBERS, /* a list of numbers; NaN: unknown */
+    FACT_NUMBERS, /* a list of numbers, or of rows of numbers; NaN: unknown */
     FACT_TEXTS,   /* a list of texts */
 };
+
+enum { FACT_COLUMNS_MAX = 0xffffff };
 
 /* FACT_UNKNOWN: `text` says why the fact could not be read ("not supported", ...). */
 struct fact {
     char *key; /* snake_case, unit at the end: memory_bytes, power_limit_w */
-    enum fact_kind kind;
-    uint32_t count; /* of a list */
+    enum fact_kind kind : 8;
+    unsigned columns : 24; /* of a list of rows: numbers in each row; 0: a list without rows */
+    uint32_t count;        /* of a list: all its numbers or texts */
     union {
         bool flag;
         int64_t integer;
@@ -45,6 +48,9 @@ void facts_set_real(struct facts *facts, const char *key, double value);
 void facts_set_text(struct facts *facts, const char *key, const char *value);
 void facts_set_unknown(struct facts *facts, const char *key, const char *reason);
 void facts_set_numbers(struct facts *facts, const char *key, const double *values, size_t count);
+/* Rows of `columns` numbers each: 1 to FACT_COLUMNS_MAX, and at least one row. */
+void facts_set_rows(struct facts *facts, const char *key, const double *values, size_t rows,
+                    size_t columns);
 void facts_set_texts(struct facts *facts, const char *key, const char *const *texts, size_t count);
 void facts_set(struct facts *facts, const struct fact *fact);
 
@@ -52,8 +58,11 @@ void facts_remove(struct facts *facts, const char *key); /* if it is there */
 
 const struct fact *facts_get(const struct facts *facts, const char *key); /* NULL: absent */
 const char *facts_text(const struct facts *facts, const char *key); /* NULL: absent or no text */
-/* The list of that name and its count; NULL: absent, or no such list. */
+/* The list of that name and its count; NULL: absent, or no such list. facts_numbers: without rows.
+ */
 const double *facts_numbers(const struct facts *facts, const char *key, size_t *out_count);
+const double *facts_rows(const struct facts *facts, const char *key, size_t *out_rows,
+                         size_t *out_columns);
 char *const *facts_texts(const struct facts *facts, const char *key, size_t *out_count);
 int64_t facts_int(const struct facts *facts, const char *key, int64_t otherwise);
 

@@ -18,7 +18,7 @@ void schema_print_fact(struct writer *writer, const struct fact *fact)
         writer_text(writer, fact->key, fact->text);
         break;
     case FACT_NUMBERS:
-        writer_numbers(writer, fact->key, fact->numbers, fact->count);
+        writer_rows(writer, fact->key, fact->numbers, fact->count, fact->columns);
         break;
     case FACT_TEXTS:
         writer_texts(writer, fact->key, fact->texts, fact->count);

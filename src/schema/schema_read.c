@@ -68,6 +68,31 @@ static bool is_list_of_texts(const struct yaml_node *node)
            yaml_as_f64(yaml_at(node, i), -HUGE_VAL, HUGE_VAL, &number, NULL);
 }
 
+/* A list of lists of numbers, all of the same length. */
+static int read_rows_fact(const char *key, const struct yaml_node *node, struct facts *facts,
+                          struct err *err)
+{
+    size_t rows = yaml_count(node), columns = yaml_count(yaml_at(node, 0));
+    int rc = 0;
+    if (!columns || columns > FACT_COLUMNS_MAX)
+        return yaml_error(yaml_at(node, 0), err, "expected 1 to %d numbers", FACT_COLUMNS_MAX);
+    for (size_t i = 1; i < rows && !rc; i++) {
+        rc = yaml_expect(yaml_at(node, i), YAML_SEQUENCE, err);
+        if (!rc && yaml_count(yaml_at(node, i)) != columns)
+            rc = yaml_error(yaml_at(node, i), err, "expected %zu numbers, as in the first row",
+                            columns);
+    }
+    if (rc)
+        return rc;
+    double *numbers = mem_array(rows * columns, sizeof *numbers);
+    for (size_t i = 0; i < rows * columns && !rc; i++)
+        rc = schema_read_number(yaml_at(yaml_at(node, i / columns), i % columns), &numbers[i], err);
+    if (!rc)
+        facts_set_rows(facts, key, numbers, rows, columns);
+    free(numbers);
+    return rc;
+}
+
 static int read_list_fact(const char *key, const struct yaml_node *node, struct facts *facts,
                           struct err *err)
 {
@@ -75,6 +100,8 @@ static int read_list_fact(const char *key, const struct yaml_node *node, struct 
     char **texts = NULL;
     double *numbers = NULL;
     int rc = 0;
+    if (count && yaml_kind(yaml_at(node, 0)) == YAML_SEQUENCE)
+        return read_rows_fact(key, node, facts, err);
     if (is_list_of_texts(node)) {
         rc = schema_read_texts(node, &texts, &texts_count, err);
         if (!rc)

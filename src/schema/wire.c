@@ -198,6 +198,7 @@ static void put_fact(struct strbuf *buffer, const struct fact *fact)
     wire_put_text(buffer, sound ? fact->text : "no value");
     if (kind != FACT_NUMBERS && kind != FACT_TEXTS)
         return;
+    wire_put_u32(buffer, fact->columns);
     wire_put_u32(buffer, fact->count);
     for (size_t i = 0; i < fact->count; i++)
         if (kind == FACT_NUMBERS)
@@ -275,7 +276,12 @@ bool wire_repeats(const char *const *keys, size_t count)
 static void get_list(struct wire_reader *reader, struct fact *fact)
 {
     bool numbers = fact->kind == FACT_NUMBERS;
-    uint32_t count = wire_get_count(reader, numbers ? 8 : 4);
+    uint32_t columns = wire_get_u32(reader), count = wire_get_count(reader, numbers ? 8 : 4);
+    if (columns && (!numbers || !count || columns > FACT_COLUMNS_MAX || count % columns))
+        reader->bad = true;
+    if (reader->bad)
+        return;
+    fact->columns = columns & FACT_COLUMNS_MAX;
     if (numbers)
         fact->numbers = mem_array(count, sizeof *fact->numbers);
     else

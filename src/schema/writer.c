@@ -7,6 +7,8 @@
 #include "schema/scalar.h"
 #include "schema/utf8.h"
 
+enum { CONTINUED = 4 }; /* columns by which a line that continues another one is indented more */
+
 /* Bytes that are not UTF-8 become U+FFFD; "<" is escaped so that the text can be embedded in
  * HTML. */
 static void json_put_string(struct strbuf *out, const char *text)
@@ -64,7 +66,10 @@ static void writer_begin(struct writer *writer, const char *key, bool nested)
     if (!writer->depth)
         return;
     if (level->begun && (level->flow || !yaml))
-        strbuf_puts(writer->out, level->flow ? ", " : ",");
+        strbuf_puts(writer->out, level->flow && !writer->next_line ? ", " : ",");
+    if (writer->next_line)
+        writer_new_line(writer->out, level->indent + CONTINUED);
+    writer->next_line = false;
     /* The first key of a map that is an item of a list stands behind the dash, and the first one of
      * the document has no line before it. */
     bool same_line = yaml && !level->begun && !level->list &&
@@ -163,53 +168,95 @@ static size_t writer_column(const struct strbuf *out)
     return column;
 }
 
-/* Of a list that is broken into lines: the begin, and the separator before an item of that length.
- * `column` is where the text ends. */
-static size_t writer_wrapped_begin(struct writer *writer, const char *key)
+/* A list that is broken into lines. */
+struct wrapped {
+    struct writer *writer;
+    size_t column; /* where the text ends */
+    bool begun;    /* it has an item */
+};
+
+/* first: the first item as it will be written; NULL: there is none. */
+static struct wrapped wrapped_begin(struct writer *writer, const char *key, const char *first)
 {
+    const struct writer_level *level = &writer->levels[writer->depth];
+    size_t needed = (key ? strlen(key) + 4 : 2) + (first ? strlen(first) : 0) + 2;
+    writer->next_line = writer->format == WRITER_YAML && level->flow && level->begun &&
+                        writer_column(writer->out) + needed > WRITER_COLUMNS;
     writer_begin(writer, key, false);
     strbuf_puts(writer->out, "[");
-    return writer_column(writer->out);
+    return (struct wrapped){.writer = writer, .column = writer_column(writer->out)};
 }
 
-static void writer_wrapped_item(struct writer *writer, bool first, const char *item, size_t *column)
+static void wrapped_new_line(struct wrapped *list, int more)
+{
+    int indent = list->writer->levels[list->writer->depth].indent + CONTINUED + more;
+    strbuf_puts(list->writer->out, ",");
+    writer_new_line(list->writer->out, indent);
+    list->column = (size_t)indent;
+}
+
+/* more: columns by which further lines are indented more. */
+static void wrapped_add(struct wrapped *list, const char *item, int more)
 {
     size_t length = strlen(item);
-    int indent = writer->levels[writer->depth].indent + 4;
-    if (!first && writer->format == WRITER_YAML && *column + length + 3 > WRITER_COLUMNS) {
-        strbuf_puts(writer->out, ",");
-        writer_new_line(writer->out, indent);
-        *column = (size_t)indent;
-    } else if (!first) {
-        strbuf_puts(writer->out, ", ");
-        *column += 2;
+    bool yaml = list->writer->format == WRITER_YAML;
+    if (list->begun && yaml && list->column + length + 3 > WRITER_COLUMNS) {
+        wrapped_new_line(list, more);
+    } else if (list->begun) {
+        strbuf_puts(list->writer->out, ", ");
+        list->column += 2;
     }
-    strbuf_append(writer->out, item, length);
-    *column += length;
+    strbuf_append(list->writer->out, item, length);
+    list->column += length;
+    list->begun = true;
+}
+
+void writer_rows(struct writer *writer, const char *key, const double *values, size_t count,
+                 size_t columns)
+{
+    struct strbuf item = {0};
+    if (count)
+        scalar_put_number(&item, values[0]);
+    struct wrapped list = wrapped_begin(writer, key, item.data);
+    for (size_t i = 0; i < count; i++) {
+        bool row = columns && i % columns == 0;
+        if (row && i && writer->format == WRITER_YAML)
+            wrapped_new_line(&list, 0);
+        else if (row && i)
+            strbuf_puts(writer->out, ", ");
+        if (row) {
+            strbuf_puts(writer->out, "[");
+            list.column++;
+            list.begun = false;
+        }
+        item.length = 0;
+        scalar_put_number(&item, values[i]);
+        wrapped_add(&list, item.data, columns ? 1 : 0);
+        if (columns && (i + 1) % columns == 0) {
+            strbuf_puts(writer->out, "]");
+            list.column++;
+        }
+    }
+    strbuf_puts(writer->out, "]");
+    strbuf_fini(&item);
 }
 
 void writer_numbers(struct writer *writer, const char *key, const double *values, size_t count)
 {
-    struct strbuf item = {0};
-    size_t column = writer_wrapped_begin(writer, key);
-    for (size_t i = 0; i < count; i++) {
-        item.length = 0;
-        scalar_put_number(&item, values[i]);
-        writer_wrapped_item(writer, !i, item.data, &column);
-    }
-    strbuf_puts(writer->out, "]");
-    strbuf_fini(&item);
+    writer_rows(writer, key, values, count, 0);
 }
 
 void writer_texts(struct writer *writer, const char *key, char *const *texts, size_t count)
 {
     struct strbuf item = {0};
     struct writer inner = {.out = &item, .format = writer->format};
-    size_t column = writer_wrapped_begin(writer, key);
+    if (count)
+        writer_put_text(&inner, texts[0]);
+    struct wrapped list = wrapped_begin(writer, key, item.data);
     for (size_t i = 0; i < count; i++) {
         item.length = 0;
         writer_put_text(&inner, texts[i]);
-        writer_wrapped_item(writer, !i, item.data, &column);
+        wrapped_add(&list, item.data, 0);
     }
     strbuf_puts(writer->out, "]");
     strbuf_fini(&item);

@@ -19,6 +19,7 @@ enum { WRITER_DEPTH_MAX = 40, WRITER_COLUMNS = 100 };
 struct writer {
     struct strbuf *out;
     enum writer_format format;
+    bool next_line; /* the next key begins a line, also in flow style. Set for one key */
     bool known_key; /* the next key is one of a schema: it is written as it is. Set for one key */
     int depth;
     struct writer_level {
@@ -43,8 +44,11 @@ void writer_bool(struct writer *writer, const char *key, bool value);
 void writer_raw(struct writer *writer, const char *key, const char *value); /* as it is */
 
 /* Lists that are broken into lines of at most WRITER_COLUMNS columns in YAML, and stay on one line
- * in JSON. */
+ * in JSON. A list whose first item would go beyond begins a line with its key. */
 void writer_numbers(struct writer *writer, const char *key, const double *values, size_t count);
+/* columns: of each row, which begins a line in YAML; 0: no rows. */
+void writer_rows(struct writer *writer, const char *key, const double *values, size_t count,
+                 size_t columns);
 void writer_texts(struct writer *writer, const char *key, char *const *texts, size_t count);
 
 #endif

@@ -95,7 +95,7 @@ static const struct schema tree_schema = {"tree", sizeof(struct tree), SCHEMA_FI
 
 static void make_tree(struct tree *out)
 {
-    static const double long_list[] = {0.1, NAN, 3};
+    static const double long_list[] = {0.1, NAN, 3}, map[] = {1, 2, NAN, 4, 5, 6};
     static const char *const texts[] = {"a b", "9.0"};
     *out = (struct tree){.owner = str_copy("n1"),
                          .tall = true,
@@ -124,6 +124,7 @@ static void make_tree(struct tree *out)
     facts_set_numbers(&out->facts, "curve", long_list, COUNT_OF(long_list));
     facts_set_texts(&out->facts, "names", texts, COUNT_OF(texts));
     facts_set_numbers(&out->facts, "none", NULL, 0);
+    facts_set_rows(&out->facts, "map", map, 2, 3);
 }
 
 static const char printed[] =
@@ -151,7 +152,8 @@ static const char printed[] =
     "  - {name: a, weight: 1}\n"
     "  - {name: b, weight: null}\n"
     "serial: \"17\"\n"
-    "facts: {rows: 3, curve: [0.1, null, 3], names: [a b, \"9.0\"], none: []}\n";
+    "facts: {rows: 3, curve: [0.1, null, 3], names: [a b, \"9.0\"], none: [], map: [[1, 2, null],\n"
+    "      [4, 5, 6]]}\n";
 
 static int read_tree(const char *text, size_t length, struct tree *out, struct err *err)
 {
@@ -196,7 +198,38 @@ static void json_has_the_same(void **state)
     assert_non_null(strstr(text.data, "\"ripe\": \"red\",\n  \"words\": [\n    \"yes\",\n"));
     assert_non_null(
         strstr(text.data, "\"curve\": [0.1, null, 3],\n    \"names\": [\"a b\", \"9.0\"]"));
+    assert_non_null(strstr(text.data, "\"map\": [[1, 2, null], [4, 5, 6]]"));
     schema_fini(&tree_schema, &tree);
+    strbuf_fini(&text);
+}
+
+/* No line of YAML goes beyond its columns because of a list: not where the list begins late, not in
+ * rows. */
+static void lists_begin_lines(void **state)
+{
+    (void)state;
+    double numbers[60];
+    struct facts facts = {0};
+    struct strbuf text = {0};
+    struct writer writer = {.out = &text, .format = WRITER_YAML};
+    for (size_t i = 0; i < 60; i++)
+        numbers[i] = 1000 + (double)i;
+    for (size_t length = 1; length < 130; length++) {
+        char words[131];
+        memset(words, 'x', length);
+        words[length] = '\0';
+        text.length = 0;
+        facts_set_text(&facts, "words", words);
+        facts_set_numbers(&facts, "list", numbers, 30);
+        facts_set_rows(&facts, "map", numbers, 2, 30);
+        schema_print_facts(&writer, NULL, &facts);
+        size_t lines = 0;
+        assert_int_equal(strstr(text.data, ", list: [1000") != NULL, length <= 78);
+        for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n"), lines++)
+            if (strlen(line) > WRITER_COLUMNS && (lines || length < 88))
+                fail_msg("%zu: %s", strlen(line), line);
+        facts_fini(&facts);
+    }
     strbuf_fini(&text);
 }
 
@@ -244,6 +277,11 @@ static void bad_text_is_explained(void **state)
         {"rows: 3", "rows: {a: 1}", "facts: expected a single value"},
         {"curve: [0.1", "curve: [x", "facts: expected a text, found nothing"},
         {"curve: [0.1", "curve: [0.1, x", "facts: expected a number"},
+        {"[4, 5, 6]", "[4, 5]", "facts: expected 3 numbers, as in the first row"},
+        {"[4, 5, 6]", "[4, 5, 6, 7]", "facts: expected 3 numbers, as in the first row"},
+        {"[4, 5, 6]", "4", "facts: expected a list"},
+        {"[4, 5, 6]", "[4, [5], 6]", "facts: expected a"},
+        {"[[1, 2, null]", "[[]", "facts: expected 1 to 16777215 numbers"},
         {"serial: \"17\"", "serial: [1]", "serial: expected a single value"},
         {"schema: 3", "schema: 4", "schema: 4 is outside"},
         {"seed:", "secret: 4\nseed:", "unknown key \"secret\""},
@@ -347,7 +385,7 @@ static void private_texts_are_visited(void **state)
     struct strbuf seen = {0};
     make_tree(&tree);
     schema_visit(&tree_schema, &tree, &(struct schema_visitor){see_text, see_facts, &seen});
-    assert_string_equal(seen.data, "1 n1;4 -;5 facts;");
+    assert_string_equal(seen.data, "1 n1;4 -;6 facts;");
     schema_fini(&tree_schema, &tree);
     strbuf_fini(&seen);
 }
@@ -357,6 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(print_and_read_are_exact),
         cmocka_unit_test(json_has_the_same),
+        cmocka_unit_test(lists_begin_lines),
         cmocka_unit_test(copies_are_equal_and_apart),
         cmocka_unit_test(bad_text_is_explained),
         cmocka_unit_test(wire_is_exact_and_bounded),

@@ -40,7 +40,7 @@ static bool is_link_list(const struct fact *fact, size_t count)
     size_t place = 0;
     while (place < LINK_ROW_LISTS && strcmp(link_row_keys[place], fact->key) != 0)
         place++;
-    if (place == LINK_ROW_LISTS || fact->count != count ||
+    if (place == LINK_ROW_LISTS || fact->count != count || fact->columns ||
         fact->kind != (place < LINK_ROW_TEXTS ? FACT_TEXTS : FACT_NUMBERS))
         return false;
     for (size_t i = 0; i < count; i++)
