@@ -141,10 +141,10 @@ static const struct note *column_nearest_note(const struct consensus_column *col
 /* Pictures of one GPU, which no two GPUs have alike: the page draws them. */
 static bool note_is_picture(const struct consensus_column *column, const char *key)
 {
-    static const char *const pictures[][2] = {{"shared.conflict.latency", "table"},
-                                              {"main.whole.latency", "map"},
-                                              {"main.whole.slow_regions", "read_map"},
-                                              {"main.whole.slow_regions", "write_map"}};
+    static const char *const pictures[][2] = {
+        {"shared.conflict.latency", "table"},         {"shared.conflict.latency", "table_threads"},
+        {"shared.conflict.latency", "table_strides"}, {"main.whole.latency", "map"},
+        {"main.whole.slow_regions", "read_map"},      {"main.whole.slow_regions", "write_map"}};
     const char *metric = fleet_text(column->fleet, column->metric->head.name);
     for (size_t i = 0; i < COUNT_OF(pictures); i++)
         if (strcmp(metric, pictures[i][0]) == 0 && strcmp(key, pictures[i][1]) == 0)
@@ -160,7 +160,7 @@ static bool note_is_picture(const struct consensus_column *column, const char *k
 /* What the keys of the lists of one picture begin with; NULL: the note is alone. */
 static const char *note_family(const char *key)
 {
-    static const char *const families[] = {"curve_", SURFACE_CURVES_KEYS};
+    static const char *const families[] = {"curve_", SURFACE_CURVES_KEYS, "surface"};
     for (size_t i = 0; i < COUNT_OF(families); i++)
         if (strncmp(key, families[i], strlen(families[i])) == 0)
             return families[i];

@@ -52,10 +52,20 @@ OLD = HEAD % (1, 'curve: "hit 29.1 far 0 miss 280; bytes cycles missed; 1024 29.
 NEW = HEAD % (2, """curve_levels: [29.1,
               null, 280], curve_bytes: [1024, 2048], curve_cycles: [29.1, 280], curve_missed: [0,
               0.25]""",
-              """gpus: [GPU-2, GPU-3, GPU-4], state: [ok, host, failed], read: [398.1, 24.5, null], write: [397,
-          24, null], latency: [1737, null, null]""",
-              "curve_s: [0.25, 0.5], curve_mhz: [1980, 1975], curve_w: [690, 700], curve_c: [45,\n"
-              "          46], curve_memory_c: [50, null]")
+              """gpus: [GPU-2, GPU-3, GPU-4], state: [ok, host, failed], read: [398.1, 24.5, null],
+          write: [397, 24, null], latency: [1737, null, null]""",
+              "curve_s: [0.25, 0.5], curve_mhz: [1980, 1975], curve_w: [690, 700],\n"
+              "          curve_c: [45, 46], curve_memory_c: [50, null]")
+# Texts of notes, and what they become.
+NOTES = [
+    ('table: "cycles by threads with strides of 1 2 words; 1 23.0 23.5; 2 25.0 29.0"',
+     {"table_threads": [1, 2], "table_strides": [1, 2], "table": [[23, 23.5], [25, 29]]}),
+    ('surface: "GB/s by bytes x threads with 1 2 blocks per SM; 4x32 21 1.25e+04; 8x64 9 7; 4x32, 2 blocks, 1 2 4 ... in flight 5 12.5"',
+     {"surface_bytes": [4, 8], "surface_threads": [32, 64], "surface_blocks": [1, 2], "surface": [[21, 12500], [9, 7]],
+      "surface_in_flight_by": [4, 32, 2], "surface_in_flight_at": [1, 2], "surface_in_flight": [5, 12.5]}),
+    ('from_cycles: 200.6, step_cycles: 2, slice_map: "AB _A", last: 3', {"slice_map": [[202, 204], [328, 202]], "last": 3}),
+    ('region_map: "635 4 4096 AB Ba"', {"region_bytes": 4096, "region_map": [[637, 641], [641, 741]]}),
+]
 ONE_PEER = ('gpus: GPU-2, state: ok, read: 398', "gpus: [GPU-2], state: [ok], read: [398]")
 
 
@@ -69,6 +79,11 @@ def main():
     assert ONE_PEER[1] in converted(HEAD % (1, "a: 1", ONE_PEER[0], "b: 1"))
     assert converted(NEW.replace("status: ok", "status: ok\n    gpus_given: 8")) == NEW.replace(
         "status: ok", "status: ok\n    gpus_allocated: 8")
+    for old, lists in NOTES:
+        new = converted(HEAD % (1, old, "why: x", "b: 1"))
+        notes = yaml.safe_load(new)["models"][0]["memory"]["l2"]["size"]
+        assert {key: notes[key] for key in list(notes)[6:]} == lists, (old, new)
+        assert converted(new) == new, new
     with tempfile.TemporaryDirectory(prefix="gpumemtopo-convert-") as folder:
         old, new = pathlib.Path(folder) / "old.yaml", pathlib.Path(folder) / "new.yaml"
         old.write_text(OLD)

@@ -131,12 +131,19 @@ static void best_shape_is_taken(void **state)
     measures_fini(&all);
 }
 
-static double surface_figure(const char *surface, const char *row)
+/* With one block per SM. */
+static double surface_figure(const struct facts *notes, double bytes, double threads)
 {
-    const char *at = strstr(surface, row);
-    if (!at)
-        fail_msg("no row \"%s\" in: %s", row, surface);
-    return strtod(at + strlen(row), NULL);
+    size_t rows = 0, columns = 0, widths_count = 0, threads_count = 0;
+    const double *gbs = facts_rows(notes, "surface", &rows, &columns);
+    const double *widths = facts_numbers(notes, "surface_bytes", &widths_count);
+    const double *by = facts_numbers(notes, "surface_threads", &threads_count);
+    assert_true(gbs && columns == 4 && widths_count == rows && threads_count == rows);
+    for (size_t r = 0; r < rows; r++)
+        if (widths[r] == bytes && by[r] == threads)
+            return gbs[r * columns];
+    fail_msg("no row of %g bytes and %g threads", bytes, threads);
+    return NAN;
 }
 
 static void full_keeps_the_surface(void **state)
@@ -144,18 +151,25 @@ static void full_keeps_the_surface(void **state)
     (void)state;
     struct measures all = probed_run(&(struct probed){
         .model = probed_plain, .profile = PROFILE_FULL, .list = "main.bandwidth.read"});
-    const char *surface = facts_text(&measures_get(&all, "main.bandwidth.read")->notes, "surface");
-    assert_non_null(surface);
+    const struct facts *notes = &measures_get(&all, "main.bandwidth.read")->notes;
+    size_t count = 0, best_count = 0, at_count = 0;
     probed_expect(&all, "main.bandwidth.read", 200, "full");
     /* One block of 32 threads per SM, 8 accesses in flight, 500 ns. */
-    assert_true(fabs(surface_figure(surface, "; 1x32 ") - 8 * 32 * 8 / 500.0) < 0.1);
-    assert_true(fabs(surface_figure(surface, "; 4x64 ") - 8 * 64 * 4 * 8 / 500.0) < 0.7);
-    assert_true(fabs(surface_figure(surface, "; 16x1024 ") - 200) < 4);
+    assert_true(fabs(surface_figure(notes, 1, 32) - 8 * 32 * 8 / 500.0) < 0.1);
+    assert_true(fabs(surface_figure(notes, 4, 64) - 8 * 64 * 4 * 8 / 500.0) < 0.7);
+    assert_true(fabs(surface_figure(notes, 16, 1024) - 200) < 4);
+    const double *blocks = facts_numbers(notes, "surface_blocks", &count);
+    assert_true(blocks && count == 4 && blocks[0] == 1 && blocks[3] == 8);
+    const double *best = facts_numbers(notes, "surface_in_flight_by", &best_count);
+    assert_true(best && best_count == 3 && best[0] <= 16 && best[1] <= 1024 && best[2] <= 8);
+    const double *at = facts_numbers(notes, "surface_in_flight_at", &at_count);
+    const double *gbs = facts_numbers(notes, "surface_in_flight", &count);
+    assert_true(at && gbs && count && count == at_count && at[0] == 1 && gbs[0] <= 204);
     measures_fini(&all);
 
     all = probed_run(&(struct probed){
         .model = probed_plain, .profile = PROFILE_STANDARD, .list = "main.bandwidth.read"});
-    assert_null(facts_text(&measures_get(&all, "main.bandwidth.read")->notes, "surface"));
+    assert_null(facts_get(&measures_get(&all, "main.bandwidth.read")->notes, "surface"));
     measures_fini(&all);
 }
 

@@ -91,18 +91,19 @@ static void published_table(void **state)
     struct measures all = probe_model(
         "banks: 32, bank_width: 4, conflict_cycles: 2, load_cycles: 2", 22, "jitter_cycles: 0.3");
     const struct measure *m = measures_get(&all, "shared.conflict.latency");
-    const struct fact *table = facts_get(&m->notes, "table");
-    assert_non_null(table);
-    const char *at = strchr(table->text, ';');
+    size_t rows = 0, columns = 0, threads_count = 0, strides_count = 0;
+    const double *cycles = facts_rows(&m->notes, "table", &rows, &columns);
+    const double *threads = facts_numbers(&m->notes, "table_threads", &threads_count);
+    const double *strides = facts_numbers(&m->notes, "table_strides", &strides_count);
+    assert_true(cycles && rows == 11 && columns == 6);
+    assert_true(threads && threads_count == 11 && strides && strides_count == 6);
     double worst = 0;
     for (size_t r = 0; r < 11; r++) {
-        int used = 0, threads = 0;
-        assert_true(sscanf(at, "; %d%n", &threads, &used) == 1 && threads == 1 << r);
-        at += used;
+        assert_true(threads[r] == 1 << r);
         for (size_t c = 0; c < 6; c++) {
-            double cycles = strtod(at, (char **)&at);
+            assert_true(strides[c] == 1 << c);
             if (published[r][c] > 0)
-                worst = fmax(worst, fabs(cycles / published[r][c] - 1));
+                worst = fmax(worst, fabs(cycles[r * 6 + c] / published[r][c] - 1));
         }
     }
     if (worst > 0.033)

@@ -70,7 +70,7 @@ def check_nodes(folder):
     for changes, gpus, pairs in NODES:
         got, said, text = survey(folder, changes, (), "links,host.together")
         check(got in (3, 4), got, said, text)
-        states = re.sub(r"[\s,]+", " ", " ".join(re.findall(r"^    links: {gpus: [^{}]*?, state: \[([a-z,\s]+)\]", text, re.M))).split()
+        states = re.sub(r"[\s,]+", " ", " ".join(re.findall(r"^    links: {gpus: [^{}]*?,\s+state: \[([a-z,\s]+)\]", text, re.M))).split()
         check(states == ["ok"] * pairs, changes, states, text)
         check(re.findall(r"host\.together\.gpus: \[(\d+)", text) == [str(gpus)] * gpus, changes, text)
 

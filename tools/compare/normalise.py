@@ -133,24 +133,34 @@ def decode_surface_curves(text):
     return {name: [number(word) for word in words.split()] for name, words in rows.items()}
 
 
-def decode_table(text):
-    """`GB/s by bytes x threads with 1 2 4 8 blocks per SM; 4x32 2102 4201 ...`: heading, then rows."""
+def decode_conflicts(text):
+    """`cycles by threads with strides of 1 2 4 8 16 32 words; 1 23.0 23.0 ...`"""
     head, *rows = text.split("; ")
-    head = [number(word) for word in head.split()]
     cells = [[number(word) for word in row.split()] for row in rows]
-    return {"columns": [word for word in head if isinstance(word, (int, float))],
-            "rows": [[number(word) for word in str(row[0]).split("x")] for row in cells], "cells": [row[1:] for row in cells]}
+    return {"threads": [row[0] for row in cells], "strides": [int(word) for word in re.findall(r"\d+", head)],
+            "cells": [row[1:] for row in cells]}
 
 
-def decode_letters(words, low, step, more=0):
-    """A letter is the number of whole steps above the lowest value: the value lies within the step."""
+def decode_surface(text):
+    """`GB/s by bytes x threads with 1 2 4 8 blocks per SM; 4x32 2102 4201 ...; 16x256, 2 blocks, 1 2 4 ... in flight 24 32`"""
+    head, *rows, last = text.split("; ")
+    cells = [[number(word) for word in re.split("[ x]", row)] for row in rows]
+    best, rates = last.split(" 1 2 4 ... in flight ")
+    return {"bytes": [row[0] for row in cells], "threads": [row[1] for row in cells],
+            "blocks": [int(word) for word in re.findall(r"\d+", head)], "cells": [row[2:] for row in cells],
+            "in_flight_by": [int(word) for word in re.findall(r"\d+", best)],
+            "in_flight": [[2**i, number(word)] for i, word in enumerate(rates.split())]}
+
+
+def decode_letters(words, low, step, more):
+    """A letter is the number of whole steps above the lowest value: the value lies within the step. more: for what is rounded."""
     return [[Approximate(low + step * (LETTERS.index(letter) + 0.5), step + more) for letter in word] for word in words]
 
 
 def decode_region_map(text):
     """`635 4 4534042624 SQNK... TQQL...`: lowest latency, cycles of a letter, bytes of a region; by SM a letter per region."""
     low, step, size, *words = text.split()
-    return {"region_bytes": int(size), "cycles": decode_letters(words, float(low), float(step), more=1)}
+    return {"region_bytes": int(size), "cycles": decode_letters(words, float(low), float(step), more=2)}
 
 
 # By the last key of the path, and what the text begins with.
@@ -160,8 +170,8 @@ GRAMMARS = [
     ("curve", r"hit ", decode_curve),
     ("curve", r"s MHz ", decode_load_curve),
     ("curves", r"GB/s by \w+: ", decode_surface_curves),
-    ("surface", r"GB/s by ", decode_table),
-    ("table", r"cycles by ", decode_table),
+    ("surface", r"GB/s by ", decode_surface),
+    ("table", r"cycles by ", decode_conflicts),
     ("region_map", r"\d", decode_region_map),
 ]
 LINK_LISTS = ("gpus", "state", "read", "write", "both", "sm_read", "sm_write", "sm_both", "latency", "latency_ns")
@@ -187,7 +197,7 @@ def from_schema_1(data, path=()):
     if isinstance(data, dict):
         if isinstance(data.get("slice_map"), str):  # its lowest latency and step are notes beside it
             words, (low, step) = data["slice_map"].split(), (data.pop(key) for key in ("from_cycles", "step_cycles"))
-            data["slice_map"] = decode_letters(words, low, step)
+            data["slice_map"] = decode_letters(words, low, step, more=1)
         return {key: from_schema_1(value, (*path, str(key))) for key, value in data.items()}
     if isinstance(data, list):
         return [from_schema_1(value, path) for value in data]
@@ -200,6 +210,8 @@ def from_schema_1(data, path=()):
 
 # A curve has several lists, whose keys begin with its name; and what schema 1 has in place of null in them.
 CURVE_LISTS = (("curve", ("s", "mhz", "w", "c", "memory_c")), ("curve", ("levels", "bytes", "cycles", "missed")))
+# Rows, and the lists that belong to them.
+ROWS = (("surface", ("bytes", "threads", "blocks", "in_flight_by", "in_flight")), ("table", ("threads", "strides")))
 
 
 def from_schema_2(data):
@@ -213,6 +225,11 @@ def from_schema_2(data):
             data[name] = {column: [0 if item is None else item for item in data.pop(f"{name}_{column}")] for column in columns}
     for key in [key for key in data if f"{key}_at" in data and isinstance(data[key], list)]:
         data[key] = [list(pair) for pair in zip(data.pop(f"{key}_at"), data[key])]
+    for name, lists in ROWS:
+        if isinstance(data.get(name), list):
+            data[name] = {"cells": data[name], **{key: data.pop(f"{name}_{key}") for key in lists}}
+    if isinstance(data.get("region_map"), list):
+        data["region_map"] = {"region_bytes": data.pop("region_bytes"), "cycles": data["region_map"]}
     if "curves_of" in data:
         names = data.pop("curves_of")
         data["curves"] = {data.pop("curves_by"): data.pop("curves_at"),

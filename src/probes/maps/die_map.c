@@ -241,7 +241,6 @@ enum {
     LINES_FEW = 128, /* on a simulated device, which executes each load */
     STRIDE_BYTES = 9 * 128,
     PASSES = 3,
-    MAP_STEP_CYCLES = 2,
 };
 
 /* Loads above this many median ones were interrupted. */
@@ -319,39 +318,19 @@ static int compare_groups(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* One letter per cell, by SM and then by group, nearest to SM 0 first: in steps of 2 cycles from
- * the lowest latency on. */
-static char *die_map_text(const struct die *die, const struct slice_groups *groups, double low)
+/* Cycles by SM and then by group, nearest to SM 0 first. */
+static void die_map_note_map(const struct die *die, const struct slice_groups *groups,
+                             struct measure *m)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    struct strbuf text = {0};
+    double *map = mem_array(die->sms * groups->count, sizeof *map);
     const double *order[SLICE_GROUPS_MAX];
     for (size_t g = 0; g < groups->count; g++)
         order[g] = groups->cycles + g * die->sms;
     qsort(order, groups->count, sizeof *order, compare_groups);
-    for (size_t sm = 0; sm < die->sms; sm++) {
-        if (sm)
-            strbuf_puts(&text, " ");
-        for (size_t g = 0; g < groups->count; g++) {
-            double step = (order[g][sm] - low) / MAP_STEP_CYCLES;
-            strbuf_append(&text, &letters[(size_t)fmin(fmax(step, 0), sizeof letters - 2)], 1);
-        }
-    }
-    return text.data;
-}
-
-static void die_map_note_map(const struct die *die, const struct slice_groups *groups,
-                             struct measure *m)
-{
-    double low = INFINITY;
-    for (size_t i = 0; i < groups->count * die->sms; i++)
-        low = fmin(low, groups->cycles[i]);
-    char *text = die_map_text(die, groups, low);
-    facts_set_real(&m->notes, "from_cycles", low);
-    facts_set_int(&m->notes, "step_cycles", MAP_STEP_CYCLES);
-    facts_set_text(&m->notes, FINGERPRINT_MAP, text);
-    free(text);
+    for (size_t i = 0; i < die->sms * groups->count; i++)
+        map[i] = facts_decimals(order[i % groups->count][i / groups->count], 0);
+    facts_set_rows(&m->notes, FINGERPRINT_MAP, map, die->sms, groups->count);
+    free(map);
 }
 
 /* If nearly every line is a group of its own, slices are not told apart. */

@@ -3,17 +3,14 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/str.h"
 #include "cpd/cpd.h"
 #include "inventory/fingerprint.h"
-#include "inventory/sm_text.h"
 #include "probes/method/repeats.h"
 
 enum {
     REGIONS = 32,
     LOADS = 64, /* of each SM in each region */
     FEW = 16,   /* of both, on a simulated device, which executes each load */
-    MAP_STEP_CYCLES = 2,
 };
 
 struct memory {
@@ -24,26 +21,6 @@ struct memory {
     double *cycles; /* by SM, then by region: mean of its loads */
     double *sums;   /* scratch: medians of SMs, of regions, and what is left */
 };
-
-/* "503 4 4563402752 ABC... ABC...": the lowest latency in cycles, the step between two letters, the
- * bytes from one region to the next; then by SM a letter per region. */
-static char *die_memory_map_text(const struct memory *memory)
-{
-    size_t regions = memory->map.regions, cells = memory->sms * regions;
-    double low = cpd_quantile(memory->cycles, cells, 0), step = MAP_STEP_CYCLES;
-    double high = cpd_quantile(memory->cycles, cells, 1);
-    struct strbuf text = {0};
-    while (low + step * SM_TEXT_BASE <= high)
-        step *= 2;
-    strbuf_printf(&text, "%.0f %.0f %llu", low, step, (unsigned long long)memory->region_bytes);
-    for (size_t i = 0; i < cells; i++) {
-        double number = fmin(fmax((memory->cycles[i] - low) / step, 0), SM_TEXT_BASE - 1);
-        if (i % regions == 0)
-            strbuf_puts(&text, " ");
-        strbuf_printf(&text, "%c", sm_text_letter((int)number));
-    }
-    return text.data;
-}
 
 /* Medians of the rows (SMs) or columns (regions), and how far apart the outermost are. */
 static double range_of(const struct memory *memory, bool of_sms)
@@ -67,12 +44,15 @@ static void die_memory_report(const struct memory *memory)
     struct measure *m =
         repeats_add(memory->context, "die.memory_latency", memory->cycles, cells, "cycles",
                     "each SM loads lines of each region that no SM has loaded");
-    char *text = die_memory_map_text(memory);
+    double *map = mem_array(cells, sizeof *map);
+    for (size_t i = 0; i < cells; i++)
+        map[i] = facts_decimals(memory->cycles[i], 0);
     facts_set_int(&m->notes, "regions", memory->map.regions);
     facts_set_real(&m->notes, "sms_apart_cycles", range_of(memory, true));
     facts_set_real(&m->notes, "regions_apart_cycles", range_of(memory, false));
-    facts_set_text(&m->notes, FINGERPRINT_REGIONS, text);
-    free(text);
+    facts_set_int(&m->notes, "region_bytes", (int64_t)memory->region_bytes);
+    facts_set_rows(&m->notes, FINGERPRINT_REGIONS, map, memory->sms, memory->map.regions);
+    free(map);
     m->spread = CPD_MAD_SIGMA * cpd_mad(memory->cycles, cells);
     m->n = (uint32_t)(cells * memory->map.loads);
     m->confidence = NAN;

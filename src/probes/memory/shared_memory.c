@@ -286,20 +286,26 @@ static void report_layout(struct probe_context *context, const struct bank_layou
     m->confidence = 1;
 }
 
-/* "1 23 23 ...; 2 23 ...": threads, then cycles by stride. */
+/* Cycles by threads (rows) and stride in words. */
 static void note_table(struct measure *m, const struct bank_table *table)
 {
-    struct strbuf text = {0};
-    strbuf_puts(&text, "cycles by threads with strides of 1 2 4 8 16 32 words");
+    double at_threads[ROWS], at_strides[COLUMNS], cells[ROWS * COLUMNS];
+    size_t rows = 0;
+    for (size_t c = 0; c < COLUMNS; c++)
+        at_strides[c] = strides[c];
     for (size_t r = 0; r < ROWS; r++) {
         if (table->cycles[r][0] <= 0)
             continue;
-        strbuf_printf(&text, "; %u", threads[r]);
+        at_threads[rows] = threads[r];
         for (size_t c = 0; c < COLUMNS; c++)
-            strbuf_printf(&text, " %.1f", table->cycles[r][c]);
+            cells[rows * COLUMNS + c] = facts_decimals(table->cycles[r][c], 1);
+        rows++;
     }
-    facts_set_text(&m->notes, "table", text.data);
-    strbuf_fini(&text);
+    if (!rows)
+        return;
+    facts_set_numbers(&m->notes, "table_threads", at_threads, rows);
+    facts_set_numbers(&m->notes, "table_strides", at_strides, COLUMNS);
+    facts_set_rows(&m->notes, "table", cells, rows, COLUMNS);
 }
 
 /* If so many warps take no longer than one, the memory was never full: the interval is shorter. */

@@ -142,11 +142,22 @@ struct peak {
     double gbs;
 };
 
-/* One row of the text: "16x256 100 200 390 400". */
+/* GB/s, with four digits. */
+enum { SURFACE_DIGITS = 4, UNROLLS_MAX = 32 };
+struct surface {
+    size_t rows, unrolls;                    /* rows: 0 if it was not measured */
+    double bytes[WIDTHS * THREADS];          /* width of the accesses of each row */
+    double threads[WIDTHS * THREADS];        /* of a block */
+    double gbs[WIDTHS * THREADS * BLOCKS];   /* by row, then by blocks per SM */
+    struct bandwidth_shape best;             /* with which accesses in flight were varied */
+    double at[UNROLLS_MAX], of[UNROLLS_MAX]; /* accesses in flight, and GB/s */
+};
+
 static int shapes_measure_row(struct probe_context *context, const struct bandwidth_task *task,
-                              struct bandwidth_shape shape, struct peak *peak, struct strbuf *text,
-                              struct err *err)
+                              struct bandwidth_shape shape, struct peak *peak,
+                              struct surface *surface, struct err *err)
 {
+    size_t row = surface->rows;
     for (size_t b = 0; b < BLOCKS; b++) {
         uint64_t total = 0;
         double gbs;
@@ -157,22 +168,23 @@ static int shapes_measure_row(struct probe_context *context, const struct bandwi
             return rc;
         if (gbs > peak->gbs)
             *peak = (struct peak){shape, gbs};
-        if (b == 0)
-            strbuf_printf(text, "; %ux%u", shape.width_bytes, shape.threads);
-        strbuf_printf(text, " %.4g", gbs);
+        surface->gbs[row * BLOCKS + b] = facts_rounded(gbs, SURFACE_DIGITS);
     }
+    surface->bytes[row] = shape.width_bytes;
+    surface->threads[row] = shape.threads;
+    surface->rows++;
     return 0;
 }
 
 /* The best shape with one access in flight, two, ... as many as fit into a pass. */
 static int measure_unrolls(struct probe_context *context, const struct bandwidth_task *task,
-                           struct peak *peak, struct strbuf *text, struct err *err)
+                           struct peak *peak, struct surface *surface, struct err *err)
 {
     struct bandwidth_shape shape = peak->shape;
     uint32_t most = bandwidth_unroll(context, task, &shape);
-    strbuf_printf(text, "; %ux%u, %u blocks, 1 2 4 ... in flight", shape.width_bytes, shape.threads,
-                  shape.blocks_per_sm);
-    for (shape.unroll = 1; shape.unroll <= most; shape.unroll *= 2) {
+    surface->best = shape;
+    for (shape.unroll = 1; shape.unroll <= most && surface->unrolls < UNROLLS_MAX;
+         shape.unroll *= 2) {
         uint64_t total = 0;
         double gbs;
         int rc = bandwidth_time(context, task, &shape, &total, &gbs, err);
@@ -180,38 +192,54 @@ static int measure_unrolls(struct probe_context *context, const struct bandwidth
             return rc;
         if (gbs > peak->gbs)
             *peak = (struct peak){shape, gbs};
-        strbuf_printf(text, " %.4g", gbs);
+        surface->at[surface->unrolls] = shape.unroll;
+        surface->of[surface->unrolls++] = facts_rounded(gbs, SURFACE_DIGITS);
     }
     return 0;
 }
 
 /* Measures every width, number of threads and number of blocks once, then the best of them with
- * other numbers of accesses in flight (thesis, section 6.1). out_text: compact, released by
- * strbuf_fini. -ENOTSUP when the device has none of these streams. */
+ * other numbers of accesses in flight (thesis, section 6.1). -ENOTSUP when the device has none of
+ * these streams. */
 static int bandwidth_surface(struct probe_context *context, const struct bandwidth_task *task,
-                             struct bandwidth_shape *out_best, struct strbuf *out_text,
+                             struct bandwidth_shape *out_best, struct surface *out_surface,
                              struct err *err)
 {
     struct peak peak = {.gbs = 0};
-    strbuf_puts(out_text, "GB/s by bytes x threads with 1 2 4 8 blocks per SM");
     for (size_t i = 0; i < WIDTHS * THREADS; i++) {
         struct bandwidth_shape shape = {.width_bytes = shape_widths[i / THREADS],
                                         .threads = shape_threads[i % THREADS]};
         struct err own = {0};
         if (!bandwidth_allows(context, shape.threads))
             continue;
-        int rc = shapes_measure_row(context, task, shape, &peak, out_text, &own);
+        int rc = shapes_measure_row(context, task, shape, &peak, out_surface, &own);
         /* If the device cannot stream a width, its rows are left out. */
         if (rc && rc != -ENOTSUP)
             return err_set(err, rc, "%s", own.text);
     }
     if (peak.gbs <= 0)
         return err_set(err, -ENOTSUP, "no stream of any width runs on this memory");
-    int rc = measure_unrolls(context, task, &peak, out_text, err);
+    int rc = measure_unrolls(context, task, &peak, out_surface, err);
     if (rc)
         return rc;
     *out_best = peak.shape;
     return 0;
+}
+
+static void surface_note(const struct surface *surface, struct measure *m)
+{
+    double blocks[BLOCKS];
+    const double best[] = {surface->best.width_bytes, surface->best.threads,
+                           surface->best.blocks_per_sm};
+    for (size_t b = 0; b < BLOCKS; b++)
+        blocks[b] = shape_blocks[b];
+    facts_set_numbers(&m->notes, "surface_bytes", surface->bytes, surface->rows);
+    facts_set_numbers(&m->notes, "surface_threads", surface->threads, surface->rows);
+    facts_set_numbers(&m->notes, "surface_blocks", blocks, BLOCKS);
+    facts_set_rows(&m->notes, "surface", surface->gbs, surface->rows, BLOCKS);
+    facts_set_numbers(&m->notes, "surface_in_flight_by", best, COUNT_OF(best));
+    facts_set_numbers(&m->notes, "surface_in_flight_at", surface->at, surface->unrolls);
+    facts_set_numbers(&m->notes, "surface_in_flight", surface->of, surface->unrolls);
 }
 
 enum {
@@ -423,7 +451,7 @@ static int check_saturated(struct probe_context *context, const struct bandwidth
 }
 
 static void bandwidth_add_measure(struct probe_context *context, const struct bandwidth_task *task,
-                                  const struct series *series, const char *surface)
+                                  const struct series *series, const struct surface *surface)
 {
     char method[METHOD_MAX], best[METHOD_MAX], reason[REASON_MAX];
     bandwidth_describe(method, task, &series->shape);
@@ -436,8 +464,8 @@ static void bandwidth_add_measure(struct probe_context *context, const struct ba
     m->confidence = repeats_confidence(m->value, fmax(m->spread, range));
     m->bound = series->cut ? MEASURE_AT_LEAST : MEASURE_EXACT;
     bool slowed = m && series->slowest < (1 - SLOWED) * m->value;
-    if (surface)
-        facts_set_text(&m->notes, "surface", surface);
+    if (surface->rows)
+        surface_note(surface, m);
     if (slowed)
         facts_set_real(&m->notes, "slowest", series->slowest);
     if (series->best_gbs > 0) {
@@ -491,7 +519,7 @@ static struct bandwidth_choice *choice_of(struct probe_context *context, const c
 }
 
 static int collect_candidates(struct probe_context *context, const struct bandwidth_task *task,
-                              struct candidates *candidates, struct strbuf *surface,
+                              struct candidates *candidates, struct surface *surface,
                               struct err *err)
 {
     const struct usual *usual = usual_shapes(context, task);
@@ -523,7 +551,7 @@ static void keep_choice(struct probe_context *context, const struct bandwidth_ta
 
 static int bandwidth_measure_series(struct probe_context *context,
                                     const struct bandwidth_task *task, struct series *out_series,
-                                    struct strbuf *surface, struct err *err)
+                                    struct surface *surface, struct err *err)
 {
     struct candidates candidates = {0};
     int rc = collect_candidates(context, task, &candidates, surface, err);
@@ -539,16 +567,12 @@ int bandwidth_report(struct probe_context *context, const struct bandwidth_task 
                      struct err *err)
 {
     struct series series = {0};
-    struct strbuf surface = {0};
+    struct surface surface = {0};
     struct err own = {0};
     int rc = bandwidth_measure_series(context, task, &series, &surface, &own);
-    if (rc) {
-        rc = repeats_end(context, task->metric, rc, &own, err);
-        goto out;
-    }
-    bandwidth_add_measure(context, task, &series, surface.data);
+    if (rc)
+        return repeats_end(context, task->metric, rc, &own, err);
+    bandwidth_add_measure(context, task, &series, &surface);
     keep_choice(context, task, &series);
-out:
-    strbuf_fini(&surface);
-    return rc;
+    return 0;
 }

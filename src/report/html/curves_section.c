@@ -214,37 +214,28 @@ static void surfaces_put(struct strbuf *out, const struct inventory_model *model
         strbuf_puts(out, "</div></details>\n");
 }
 
-/* A row of the note: "32 23.0 25.0 ...". Returns its end. */
-static const char *banks_put_row(struct strbuf *out, const char *at)
-{
-    enum { COLUMNS_MAX = 16 };
-    strbuf_puts(out, "<tr>");
-    for (int i = 0; i < COLUMNS_MAX; i++) {
-        char *end;
-        double value = strtod(at, &end);
-        if (end == at || !isfinite(value))
-            break;
-        strbuf_printf(out, i ? "<td>%.1f</td>" : "<th>%.0f</th>", value);
-        at = end;
-    }
-    strbuf_puts(out, "</tr>\n");
-    return at;
-}
-
 static void banks_put(struct strbuf *out, const struct inventory_model *model)
 {
     const struct measure *m = measures_get(&model->memory, "shared.conflict.latency");
-    const char *text = m ? facts_text(&m->notes, "table") : NULL;
-    const char *at = text ? strchr(text, ';') : NULL;
-    if (!at)
+    size_t threads_count = 0, strides_count = 0, rows = 0, columns = 0;
+    if (!m)
+        return;
+    const double *threads = facts_numbers(&m->notes, "table_threads", &threads_count);
+    const double *strides = facts_numbers(&m->notes, "table_strides", &strides_count);
+    const double *cycles = facts_rows(&m->notes, "table", &rows, &columns);
+    if (!threads || !strides || !cycles || threads_count != rows || strides_count != columns)
         return;
     strbuf_puts(out, "<details class=banks><summary>Bank conflicts of shared memory: cycles per "
                      "load</summary><div class=wide><table class=links><tr><th>threads");
-    for (int stride = 1; stride <= 32; stride *= 2)
-        strbuf_printf(out, "</th><th>stride %d", stride);
+    for (size_t c = 0; c < columns; c++)
+        strbuf_printf(out, "</th><th>stride %.0f", strides[c]);
     strbuf_puts(out, "</th></tr>\n");
-    while (at && *at == ';')
-        at = strchr(banks_put_row(out, at + 1), ';');
+    for (size_t r = 0; r < rows; r++) {
+        strbuf_printf(out, "<tr><th>%.0f</th>", threads[r]);
+        for (size_t c = 0; c < columns; c++)
+            strbuf_printf(out, "<td>%.1f</td>", cycles[r * columns + c]);
+        strbuf_puts(out, "</tr>\n");
+    }
     strbuf_puts(out, "</table></div></details>\n");
 }
 

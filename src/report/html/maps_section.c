@@ -100,44 +100,34 @@ static void place_maps_put(struct strbuf *out, const struct inventory_model *mod
  * from each region of the memory. */
 enum { LEVELS = 8, SMS_MAX = 1024, GROUPS_MAX = 128, CELL_PX = 5 };
 
-static const char die_letters[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/* The map as a text of letters: rows of SMs, a space between two. */
+/* Rows of SMs: their latencies to each group. */
 struct die_map {
-    const char *rows;
+    const double *cycles;
     size_t sms, groups;
-    int highest; /* number of the highest letter */
+    double low, high;
 };
 
-static int letter_number(char letter)
+/* False if it is not a map. */
+static bool die_map_read(const struct measure *m, const char *key, struct die_map *out_map)
 {
-    const char *found = letter ? strchr(die_letters, letter) : NULL;
-    return found ? (int)(found - die_letters) : -1;
-}
-
-/* False if the text is not a map. */
-static bool die_map_read(const char *text, struct die_map *out_map)
-{
-    struct die_map map = {.rows = text, .groups = strcspn(text, " ")};
-    size_t length = strlen(text);
-    if (!map.groups || map.groups > GROUPS_MAX || (length + 1) % (map.groups + 1))
+    struct die_map map = {.low = INFINITY, .high = -INFINITY};
+    map.cycles = m ? facts_rows(&m->notes, key, &map.sms, &map.groups) : NULL;
+    if (!map.cycles || map.sms > SMS_MAX || map.groups > GROUPS_MAX)
         return false;
-    map.sms = (length + 1) / (map.groups + 1);
-    for (size_t i = 0; i < length; i++) {
-        bool gap = i % (map.groups + 1) == map.groups;
-        int number = letter_number(text[i]);
-        if (gap ? text[i] != ' ' : number < 0)
+    for (size_t i = 0; i < map.sms * map.groups; i++) {
+        if (!(map.cycles[i] > 0))
             return false;
-        map.highest = number > map.highest ? number : map.highest;
+        map.low = fmin(map.low, map.cycles[i]);
+        map.high = fmax(map.high, map.cycles[i]);
     }
     *out_map = map;
-    return map.sms <= SMS_MAX && map.highest > 0;
+    return map.high > map.low && isfinite(map.high);
 }
 
 static int die_map_level(const struct die_map *map, size_t sm, size_t group)
 {
-    return letter_number(map->rows[sm * (map->groups + 1) + group]) * (LEVELS - 1) / map->highest;
+    double cycles = map->cycles[sm * map->groups + group];
+    return (int)((cycles - map->low) * (LEVELS - 1) / (map->high - map->low));
 }
 
 /* All cells of one level, as one path: a stroke for each run of neighbours. */
@@ -171,43 +161,29 @@ static void die_map_put(struct strbuf *out, const struct die_map *map, const cha
 
 static void die_put_slices(struct strbuf *out, const struct inventory_model *model)
 {
-    const struct measure *m = measures_get(&model->memory, "die.slice_groups");
-    const char *text = m ? facts_text(&m->notes, FINGERPRINT_MAP) : NULL;
-    double low = m ? fact_number(facts_get(&m->notes, "from_cycles")) : NAN;
-    double step = m ? fact_number(facts_get(&m->notes, "step_cycles")) : NAN;
     struct die_map map;
-    if (!text || !isfinite(low) || !isfinite(step) || !die_map_read(text, &map))
+    if (!die_map_read(measures_get(&model->memory, "die.slice_groups"), FINGERPRINT_MAP, &map))
         return;
     strbuf_printf(out,
                   "<details><summary>Map of the die</summary><p>Latency of %zu SMs (columns) to "
                   "%zu groups of L2 slices (rows), %.0f (light) to %.0f cycles (dark)</p>\n",
-                  map.sms, map.groups, low, low + step * map.highest);
+                  map.sms, map.groups, map.low, map.high);
     die_map_put(out, &map, "group of slices");
 }
 
-/* The text begins with the lowest latency, the step between two letters, and the distance of
- * two regions. */
 static void die_put_regions(struct strbuf *out, const struct inventory_model *model)
 {
     const struct measure *m = measures_get(&model->memory, "die.memory_latency");
-    const char *text = m ? facts_text(&m->notes, FINGERPRINT_REGIONS) : NULL;
-    double numbers[3];
     struct die_map map;
-    for (size_t i = 0; text && i < 3; i++) {
-        char *end;
-        numbers[i] = strtod(text, &end);
-        text = end == text || *end != ' ' || !isfinite(numbers[i]) ? NULL : end;
-    }
-    if (!text || !die_map_read(text + 1, &map))
+    if (!die_map_read(m, FINGERPRINT_REGIONS, &map))
         return;
     strbuf_printf(
         out,
         "<details><summary>Map of SMs and memory</summary><p>Latency of %zu SMs (columns) "
         "to %zu regions of the memory (rows, %.1f GiB apart), %.0f (light) to %.0f cycles "
         "(dark)%s</p>\n",
-        map.sms, map.groups, numbers[2] / (1 << 30), numbers[0],
-        numbers[0] + numbers[1] * map.highest,
-        model->count > 1 ? "; of the GPU with the median latency" : "");
+        map.sms, map.groups, fact_number(facts_get(&m->notes, "region_bytes")) / (1 << 30), map.low,
+        map.high, model->count > 1 ? "; of the GPU with the median latency" : "");
     die_map_put(out, &map, "region of the memory");
 }
 
