@@ -168,77 +168,85 @@ static size_t writer_column(const struct strbuf *out)
     return column;
 }
 
-/* A list that is broken into lines. */
+/* A list that is broken into lines. items: as they are written, each with a NUL behind it. */
 struct wrapped {
     struct writer *writer;
-    size_t column; /* where the text ends */
-    bool begun;    /* it has an item */
+    struct strbuf items;
+    size_t count, columns; /* columns: of a row; 0: no rows */
 };
 
-/* first: the first item as it will be written; NULL: there is none. */
-static struct wrapped wrapped_begin(struct writer *writer, const char *key, const char *first)
+/* Whether the list begins a line with its key: it would not fit behind what is there (of a list of
+ * rows, the first row), but into a line; or not even its first item would fit. */
+static bool wrapped_begins_line(const struct wrapped *list, const char *key)
 {
+    const struct writer *writer = list->writer;
     const struct writer_level *level = &writer->levels[writer->depth];
-    size_t needed = (key ? strlen(key) + 4 : 2) + (first ? strlen(first) : 0) + 2;
-    writer->next_line = writer->format == WRITER_YAML && level->flow && level->begun &&
-                        writer_column(writer->out) + needed > WRITER_COLUMNS;
-    writer_begin(writer, key, false);
-    strbuf_puts(writer->out, "[");
-    return (struct wrapped){.writer = writer, .column = writer_column(writer->out)};
+    const char *item = list->items.data;
+    if (writer->format != WRITER_YAML || !level->flow || !level->begun || !list->count)
+        return false;
+    size_t first = strlen(item), unit = 0, items = list->columns ? list->columns : list->count;
+    for (size_t i = 0; i < items && unit <= WRITER_COLUMNS; i++, item += strlen(item) + 1)
+        unit += strlen(item) + (i ? 2 : 0);
+    size_t lead = (key ? strlen(key) + 2 : 0) + (list->columns ? 2 : 1);
+    size_t end = list->columns ? 2 : 1; /* brackets, or a comma */
+    size_t here = writer_column(writer->out) + 2 + lead;
+    size_t there = (size_t)level->indent + CONTINUED + lead;
+    if (here + unit + end <= WRITER_COLUMNS)
+        return false;
+    return there + unit + end <= WRITER_COLUMNS || here + first + 1 > WRITER_COLUMNS;
 }
 
-static void wrapped_new_line(struct wrapped *list, int more)
+static void wrapped_new_line(const struct wrapped *list, int more, size_t *column)
 {
     int indent = list->writer->levels[list->writer->depth].indent + CONTINUED + more;
     strbuf_puts(list->writer->out, ",");
     writer_new_line(list->writer->out, indent);
-    list->column = (size_t)indent;
+    *column = (size_t)indent;
 }
 
-/* more: columns by which further lines are indented more. */
-static void wrapped_add(struct wrapped *list, const char *item, int more)
+/* Writes the list and releases it. */
+static void wrapped_put(struct wrapped *list, const char *key)
 {
-    size_t length = strlen(item);
+    struct strbuf *out = list->writer->out;
     bool yaml = list->writer->format == WRITER_YAML;
-    if (list->begun && yaml && list->column + length + 3 > WRITER_COLUMNS) {
-        wrapped_new_line(list, more);
-    } else if (list->begun) {
-        strbuf_puts(list->writer->out, ", ");
-        list->column += 2;
+    int more = list->columns ? 1 : 0; /* by which lines within a row are indented more */
+    list->writer->next_line = wrapped_begins_line(list, key);
+    writer_begin(list->writer, key, false);
+    strbuf_puts(out, list->columns && list->count ? "[[" : "[");
+    size_t column = writer_column(out);
+    const char *item = list->items.data;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t length = strlen(item);
+        bool row = i && list->columns && i % list->columns == 0;
+        if (row)
+            strbuf_puts(out, "]");
+        if (i && yaml && (row || column + length + 3 > WRITER_COLUMNS)) {
+            wrapped_new_line(list, row ? 0 : more, &column);
+        } else if (i) {
+            strbuf_puts(out, ", ");
+            column += 2;
+        }
+        if (row) {
+            strbuf_puts(out, "[");
+            column++;
+        }
+        strbuf_append(out, item, length);
+        column += length;
+        item += length + 1;
     }
-    strbuf_append(list->writer->out, item, length);
-    list->column += length;
-    list->begun = true;
+    strbuf_puts(out, list->columns && list->count ? "]]" : "]");
+    strbuf_fini(&list->items);
 }
 
 void writer_rows(struct writer *writer, const char *key, const double *values, size_t count,
                  size_t columns)
 {
-    struct strbuf item = {0};
-    if (count)
-        scalar_put_number(&item, values[0]);
-    struct wrapped list = wrapped_begin(writer, key, item.data);
+    struct wrapped list = {.writer = writer, .count = count, .columns = columns};
     for (size_t i = 0; i < count; i++) {
-        bool row = columns && i % columns == 0;
-        if (row && i && writer->format == WRITER_YAML)
-            wrapped_new_line(&list, 0);
-        else if (row && i)
-            strbuf_puts(writer->out, ", ");
-        if (row) {
-            strbuf_puts(writer->out, "[");
-            list.column++;
-            list.begun = false;
-        }
-        item.length = 0;
-        scalar_put_number(&item, values[i]);
-        wrapped_add(&list, item.data, columns ? 1 : 0);
-        if (columns && (i + 1) % columns == 0) {
-            strbuf_puts(writer->out, "]");
-            list.column++;
-        }
+        scalar_put_number(&list.items, values[i]);
+        strbuf_append(&list.items, "", 1);
     }
-    strbuf_puts(writer->out, "]");
-    strbuf_fini(&item);
+    wrapped_put(&list, key);
 }
 
 void writer_numbers(struct writer *writer, const char *key, const double *values, size_t count)
@@ -248,16 +256,11 @@ void writer_numbers(struct writer *writer, const char *key, const double *values
 
 void writer_texts(struct writer *writer, const char *key, char *const *texts, size_t count)
 {
-    struct strbuf item = {0};
-    struct writer inner = {.out = &item, .format = writer->format};
-    if (count)
-        writer_put_text(&inner, texts[0]);
-    struct wrapped list = wrapped_begin(writer, key, item.data);
+    struct wrapped list = {.writer = writer, .count = count};
+    struct writer inner = {.out = &list.items, .format = writer->format};
     for (size_t i = 0; i < count; i++) {
-        item.length = 0;
         writer_put_text(&inner, texts[i]);
-        wrapped_add(&list, item.data, 0);
+        strbuf_append(&list.items, "", 1);
     }
-    strbuf_puts(writer->out, "]");
-    strbuf_fini(&item);
+    wrapped_put(&list, key);
 }

@@ -44,7 +44,7 @@ void writer_bool(struct writer *writer, const char *key, bool value);
 void writer_raw(struct writer *writer, const char *key, const char *value); /* as it is */
 
 /* Lists that are broken into lines of at most WRITER_COLUMNS columns in YAML, and stay on one line
- * in JSON. A list whose first item would go beyond begins a line with its key. */
+ * in JSON. A list that fits into a line, but not behind what is there, begins one with its key. */
 void writer_numbers(struct writer *writer, const char *key, const double *values, size_t count);
 /* columns: of each row, which begins a line in YAML; 0: no rows. */
 void writer_rows(struct writer *writer, const char *key, const double *values, size_t count,

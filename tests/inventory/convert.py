@@ -49,9 +49,9 @@ unmeasured: []
 OLD = HEAD % (1, 'curve: "hit 29.1 far 0 miss 280; bytes cycles missed; 1024 29.1 0; 2048 280 0.25"',
               'gpus: "GPU-2 GPU-3 GPU-4", state: "ok host failed", read: "398.1 24.5 -", write: "397 24 -", latency: "1737 - -"',
               'curve: "s MHz W C C; 0.25 1980 690 45 50; 0.5 1975 700 46 0"')
-NEW = HEAD % (2, """curve_levels: [29.1,
-              null, 280], curve_bytes: [1024, 2048], curve_cycles: [29.1, 280], curve_missed: [0,
-              0.25]""",
+NEW = HEAD.replace("x, %s", "x,%s") % (2, """
+              curve_levels: [29.1, null, 280], curve_bytes: [1024, 2048], curve_cycles: [29.1, 280],
+              curve_missed: [0, 0.25]""",
               """gpus: [GPU-2, GPU-3, GPU-4], state: [ok, host, failed], read: [398.1, 24.5, null],
           write: [397, 24, null], latency: [1737, null, null]""",
               "curve_s: [0.25, 0.5], curve_mhz: [1980, 1975], curve_w: [690, 700],\n"
