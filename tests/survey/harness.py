@@ -20,6 +20,7 @@ MARK = uuid.uuid4().hex  # in the environment of all that is started here, to fi
 LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_|HYDI_|MPI_LOCAL)")
 SKIP = 77
 SLOWER = 4 if b"__asan_init" in PROGRAM.read_bytes() else 1  # where time is of no interest
+HANGS_S = 240 * SLOWER  # a run that takes so long hangs, on any machine; says nothing about how fast it must be
 
 
 def environment(**more):
@@ -87,7 +88,7 @@ def survey(folder, ranks, *args, env=None):
     code_file.write_text("")
     env = environment(GPUMEMTOPO_EXIT_FILE=str(code_file), **(env or {}))
     done = subprocess.run(command(ranks, *args), cwd=folder, env=env, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=120 * SLOWER)
+                          capture_output=True, text=True, timeout=HANGS_S)
     check(done.returncode == 0, f"{args}: returned {done.returncode}, {done.stderr}")
     code = int(code_file.read_text().split()[0])
     code_file.unlink()

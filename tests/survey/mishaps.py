@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 
-from harness import (FAST, SKIP, SLOWER, check, command, environment, field, impatient, main, marked, node,
-                     number_of, survey, workers_that_stay, write_fleet)
+from harness import (FAST, HANGS_S, SKIP, SLOWER, check, command, environment, field, impatient, main, marked,
+                     node, number_of, survey, workers_that_stay, write_fleet)
 
 MODULE = pathlib.Path(sys.argv[4]).resolve()
 WORKER_RECORD_FD = 4  # as in src/survey/worker.h
@@ -46,7 +46,7 @@ def case_paused(folder):
     os.kill(rank0, signal.SIGCONT)
     time.sleep(1)
     os.kill(hanging, signal.SIGKILL)
-    check(run.wait(timeout=60) == 0, f"{run.returncode}: {(folder / 'said').read_text()}")
+    check(run.wait(timeout=HANGS_S) == 0, f"{run.returncode}: {(folder / 'said').read_text()}")
     text = (folder / "out.yaml").read_text()
     check(field(text, "measured") == "3" and field(text, "lost_ranks") == "0", text)
     check("status: crashed" in text and (folder / "code").read_text() == "4\n", text)
@@ -70,7 +70,7 @@ def case_paused_long(folder):
     while [pid for pid, name in marked() if name.endswith(b"gpumemtopo-survey")] != [rank0]:
         time.sleep(0.1)
     os.kill(rank0, signal.SIGCONT)
-    run.wait(timeout=60 * SLOWER)
+    run.wait(timeout=HANGS_S)
     text = (folder / "out.yaml").read_text()
     said = (folder / "said").read_text()
     check(field(text, "measured") == "3" and field(text, "lost_ranks") == "0", text + said)
@@ -94,7 +94,7 @@ def case_sigchld(folder):
     write_fleet(folder, [node("n1", 2, "{gpu: 1, kind: crash, after: 1}")])
     done = subprocess.run(
         command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--quiet", *FAST), cwd=folder,
-        env=environment(), stdin=subprocess.DEVNULL, timeout=120,
+        env=environment(), stdin=subprocess.DEVNULL, timeout=HANGS_S,
         preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     text = (folder / "out.yaml").read_text()
     check(done.returncode == 4 and field(text, "measured") == "1", text)
@@ -108,7 +108,7 @@ def case_no_memfd(folder):
     done = subprocess.run(
         command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--record", "out.gmr", *FAST),
         cwd=folder, env=environment(**failing("memfd_create")), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=120, pass_fds=(WORKER_RECORD_FD,),
+        capture_output=True, text=True, timeout=HANGS_S, pass_fds=(WORKER_RECORD_FD,),
         preexec_fn=lambda: os.dup2(victim, WORKER_RECORD_FD))
     check(done.returncode == 0 and "its record is not complete" in done.stderr, done.stderr)
     check(field((folder / "out.yaml").read_text(), "measured") == "1", done.stderr)
@@ -153,7 +153,7 @@ def errors_about(folder, dead, calls):
         runs.append((call, there, subprocess.Popen(launch, cwd=there, env=environment(**env), stderr=said,
                                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)))
     for call, there, run in runs:
-        run.wait(timeout=100)
+        run.wait(timeout=HANGS_S)
         said = (there / "said").read_text()
         check((there / "out.yaml").exists(), f"{call}: no inventory: {said}")
         text = (there / "out.yaml").read_text()
@@ -197,7 +197,7 @@ def case_in_driver(folder):
         time.sleep(0 if limit == 60 else limit - 1.8)  # it stayed for two seconds
         since = time.monotonic()
         run.send_signal(signal.SIGTERM)
-        check(run.wait(timeout=60) == 4, run.returncode)
+        check(run.wait(timeout=HANGS_S) == 4, run.returncode)
         text, took = (folder / "out.yaml").read_text(), time.monotonic() - since
         check(field(text, "measured") == "1" and field(text, "lost_ranks") == "0", text)
         check(f"status: {status}, reason:" in text and "status: lost" not in text, text)

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 
-from harness import (ROOT, SLOWER, check, command, environment, field, main, marked, masked, node, number_of,
-                     survey, workers, write_fleet)
+from harness import (HANGS_S, ROOT, SLOWER, check, command, environment, field, main, marked, masked, node,
+                     number_of, survey, workers, write_fleet)
 
 REPORT = pathlib.Path(sys.argv[4]).resolve()
 CONFIG = ROOT / "configs/survey.yaml"
@@ -103,7 +103,7 @@ def during_second(folder, action, *args):
                 action(run, worker)
         except ProcessLookupError:
             pass
-        run.wait(timeout=120 * SLOWER)
+        run.wait(timeout=HANGS_S)
         if "confirmed" not in (folder / "out.yaml").read_text():
             break
     check_first_stands(folder, run)
@@ -123,7 +123,7 @@ def started(folder, ranks, *args, recovery=False):
 
 def check_first_stands(folder, run):
     """All GPUs are in the inventory, and the slow one by its first result."""
-    run.wait(timeout=120 * SLOWER)
+    run.wait(timeout=HANGS_S)
     text = (folder / "out.yaml").read_text()
     check(field(text, "measured") == "8" and field(text, "unmeasured") == "0", text)
     check(field(text, "outliers") == "1" and "confirmed" not in text, text)

@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import starving  # noqa: E402
-from harness import check, command, environment, field, main, node, workers_that_stay, write_fleet  # noqa: E402
+from harness import HANGS_S, check, command, environment, field, main, node, workers_that_stay, write_fleet  # noqa: E402
 
 MODULE, REPORT = pathlib.Path(sys.argv[4]).resolve(), pathlib.Path(sys.argv[5]).resolve()
 RANKS = 4
@@ -37,7 +37,7 @@ def starve_rank(folder, rank):
         run = subprocess.Popen(command(RANKS, *FLAGS), cwd=folder, env=env, stdin=subprocess.DEVNULL, stderr=said)
     workers_that_stay(2)
     begin.touch()
-    run.wait(timeout=100)
+    run.wait(timeout=HANGS_S)
     text, said = inventory(folder), (folder / "said").read_text()
     check(field(text, "measured") == str(RANKS - 2) and "status: timed_out" in text, text + said)
     check(said.count("out of memory") == 1 and "the other ranks go on" in said, said)

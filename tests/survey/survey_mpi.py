@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 
-from harness import (FAST, MODEL, MPICH, RANK, ROOT, SKIP, SLOWER, check, command, environment, field, impatient,
-                     launcher, main, marked, masked, node, number_of, survey, workers_that_stay, write_fleet)
+from harness import (FAST, HANGS_S, MODEL, MPICH, RANK, ROOT, SKIP, SLOWER, check, command, environment, field,
+                     impatient, launcher, main, marked, masked, node, number_of, survey, workers_that_stay,
+                     write_fleet)
 
 
 def case_ranks(folder):
@@ -214,7 +215,7 @@ def case_kill_worker(folder):
                                cwd=folder, env=environment(GPUMEMTOPO_EXIT_FILE=str(code_file)),
                                stderr=subprocess.DEVNULL)
         os.kill(workers_that_stay(1)[0], signal.SIGKILL)
-        check(run.wait(timeout=30) == 0, "return code")
+        check(run.wait(timeout=HANGS_S) == 0, "return code")
         text = (folder / "out.yaml").read_text()
         check(code_file.read_text() == "4\n", code_file.read_text())
         check(re.search(r"status: crashed, reason: .*signal 9 \(Killed\)", text), text)
@@ -231,7 +232,7 @@ def case_signals(folder):
         workers_that_stay(1)
         begin = time.monotonic()
         os.killpg(run.pid, number)  # a terminal's go to the workers too
-        check(run.wait(timeout=30) == 4, f"exit code {run.returncode}")
+        check(run.wait(timeout=HANGS_S) == 4, f"exit code {run.returncode}")
         check(time.monotonic() - begin < 5 * SLOWER, "slow to end")
         check("the survey was interrupted" in (folder / "out.yaml").read_text(), "reason")
         (folder / "out.yaml").unlink()
@@ -240,7 +241,7 @@ def case_signals(folder):
                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     workers_that_stay(1)
     run.send_signal(signal.SIGHUP)
-    check(run.wait(timeout=30 * SLOWER) == 4, f"nohup: exit code {run.returncode}")
+    check(run.wait(timeout=HANGS_S) == 4, f"nohup: exit code {run.returncode}")
     check("interrupted" not in (folder / "out.yaml").read_text(), "nohup")
 
 
@@ -266,7 +267,7 @@ def case_mpirun_in_step(folder):
     ranks = [pid for pid, name in marked() if name.endswith(b"gpumemtopo-survey")]
     check(len(ranks) == 2, f"ranks: {ranks}")
     os.kill(max(ranks), signal.SIGKILL)
-    run.wait(timeout=60)
+    run.wait(timeout=HANGS_S)
 
 
 def late_start(folder, wait, patience, recovery=False):
@@ -275,7 +276,7 @@ def late_start(folder, wait, patience, recovery=False):
     ask = command(0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--config", str(patience), *FAST)
     run = subprocess.run([*launcher(3, recovery), "sh", "-c", late, "sh", *ask],
                          cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
-                         text=True, timeout=120 * SLOWER)
+                         text=True, timeout=HANGS_S)
     return run.stderr, (folder / "out.yaml").read_text()
 
 
@@ -301,7 +302,7 @@ def case_slow_starts(folder):
     for seed in range(3):
         run = subprocess.run([*launcher(16), "sh", "-c", slow, str(seed), *ask],
                              cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
-                             text=True, timeout=120 * SLOWER)
+                             text=True, timeout=HANGS_S)
         text = (folder / "out.yaml").read_text()
         check(run.returncode == 0 and field(text, "measured") == "16", run.stderr + text)
         check(field(text, "lost_ranks") == "0" and not re.search("MPI|lost", run.stderr), run.stderr)
@@ -316,7 +317,7 @@ def case_no_recovery(folder):
                   str(impatient(folder, 4 * SLOWER)), *FAST)
     run = subprocess.run([*launcher(4), "sh", "-c", stop, "sh", *ask], cwd=folder,
                          env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                         timeout=60 * SLOWER)
+                         timeout=HANGS_S)
     text = (folder / "out.yaml").read_text()
     # Hydra combines the codes of all processes, and the stopped one is killed in the end.
     check((MPICH and run.returncode or run.returncode == 4) and field(text, "measured") == "3",
@@ -370,7 +371,7 @@ def case_same_output(folder):
     os.kill(rank0, signal.SIGKILL)
     code, _, said = survey(folder, 2, *second)
     check(code == 2 and "another survey is running with this output" in said, f"{code} {said}")
-    run.wait(timeout=60 * SLOWER)
+    run.wait(timeout=HANGS_S)
     check(field((folder / "out.yaml").read_text(), "measured") == "4", (folder / "out.yaml").read_text())
     code, _, said = survey(folder, 2, *second)
     check(code == 0, f"{code} {said}")
@@ -495,7 +496,7 @@ def case_other_launcher(folder):
         code_file = folder / "code"
         code_file.write_text("")
         run = subprocess.run([*ask, *more], cwd=folder, env=environment(GPUMEMTOPO_EXIT_FILE=str(code_file)),
-                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120 * SLOWER)
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANGS_S)
         code, out = int(code_file.read_text().split()[0]), folder / "out.yaml"
         if more:
             check(code == 0 and field(out.read_text(), "measured") == "2", f"{code} {run.stderr}")
@@ -515,7 +516,7 @@ def case_same_second(folder):
         begun = [subprocess.Popen(command(0, "--simulate", "../fleet.yaml", "--quiet", *FAST, *more),
                                   cwd=there, env=environment(), stdin=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL) for _ in range(4)]
-        check([run.wait(timeout=120) for run in begun] == [0, 0, 0, 0], f"exit codes, {more}")
+        check([run.wait(timeout=HANGS_S) for run in begun] == [0, 0, 0, 0], f"exit codes, {more}")
         written = sorted(p.name for p in there.iterdir())
         check(len(written) == 4 and all(name.endswith(".yaml") for name in written), written)
 
