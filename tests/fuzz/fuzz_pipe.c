@@ -49,9 +49,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     bool listing = data[0] & 1;
+    uint8_t *payload = fuzz_copy(data + 2, size - 2); /* a result's texts are moved in it */
     const struct frame frame = {
-        .type = data[1], .payload = (const char *)data + 2, .length = size - 2};
+        .type = data[1], .payload = (const char *)payload, .length = size - 2};
     take_messages(&frame);
+    free(payload);
     take_all(data + 1, size - 1, listing);
     uint8_t *sealed = fuzz_copy(data + 1, size - 1);
     fuzz_seal_frames(sealed, size - 1);
