@@ -37,7 +37,7 @@ int inventory_write_checked(const struct inventory *inventory, const char *path,
 }
 
 /* Checked first, because a newer file may have unknown keys. */
-static int check_schema(const struct yaml_node *root, struct err *err)
+static int file_check_schema(const struct yaml_node *root, struct err *err)
 {
     uint64_t number;
     const struct yaml_node *header = yaml_get(root, "gpumemtopo");
@@ -62,9 +62,10 @@ static int check_schema(const struct yaml_node *root, struct err *err)
     return rc;
 }
 
-static int read_inventory(const struct yaml_doc *doc, struct inventory *inventory, struct err *err)
+static int file_read_document(const struct yaml_doc *doc, struct inventory *inventory,
+                              struct err *err)
 {
-    int rc = check_schema(yaml_root(doc), err);
+    int rc = file_check_schema(yaml_root(doc), err);
     return rc ? rc : schema_read(&inventory_schema, yaml_root(doc), inventory, err);
 }
 
@@ -75,7 +76,7 @@ struct gpus_taken {
     bool forget; /* only whether they can be read is asked */
 };
 
-static int take_gpu(void *user, const struct yaml_node *item, struct err *err)
+static int file_take_gpu(void *user, const struct yaml_node *item, struct err *err)
 {
     struct gpus_taken *taken = user;
     if (taken->forget) {
@@ -89,14 +90,14 @@ static int take_gpu(void *user, const struct yaml_node *item, struct err *err)
 }
 
 /* Reads what inventory_print has written, GPU by GPU: -ENOTSUP if it may be something else. */
-static int read_plain(const char *text, size_t length, const char *name, bool forget,
-                      struct inventory *inventory)
+static int file_read_plain(const char *text, size_t length, const char *name, bool forget,
+                           struct inventory *inventory)
 {
     struct gpus_taken taken = {.forget = forget};
-    const struct yaml_plain_list list = {"gpus", take_gpu, &taken};
+    const struct yaml_plain_list list = {"gpus", file_take_gpu, &taken};
     struct yaml_doc *doc = NULL;
     int rc = yaml_plain_read(text, length, name, &yaml_limits_plain, &list, &doc);
-    if (!rc && read_inventory(doc, inventory, NULL))
+    if (!rc && file_read_document(doc, inventory, NULL))
         rc = -ENOTSUP;
     if (taken.count) { /* the document has an empty list in their place */
         inventory->gpus = taken.gpus;
@@ -109,13 +110,13 @@ static int read_plain(const char *text, size_t length, const char *name, bool fo
 }
 
 /* libyaml for all that is not in the plain form, and for what is wrong with a file. */
-static int read_any(const char *text, size_t length, const char *name, struct inventory *inventory,
-                    struct err *err)
+static int file_read_any(const char *text, size_t length, const char *name,
+                         struct inventory *inventory, struct err *err)
 {
     struct yaml_doc *doc = NULL;
     int rc = yaml_read_text(text, length, name, &yaml_limits_inventory, &doc, err);
     if (!rc)
-        rc = read_inventory(doc, inventory, err);
+        rc = file_read_document(doc, inventory, err);
     if (rc)
         inventory_fini(inventory);
     yaml_destroy(doc);
@@ -123,13 +124,13 @@ static int read_any(const char *text, size_t length, const char *name, struct in
 }
 
 /* out_inventory NULL: only whether it can be read is asked. */
-static int read_or_check(const char *text, size_t length, const char *name,
-                         struct inventory *out_inventory, struct err *err)
+static int file_read_or_check_text(const char *text, size_t length, const char *name,
+                                   struct inventory *out_inventory, struct err *err)
 {
     struct inventory inventory = {0};
-    int rc = read_plain(text, length, name, !out_inventory, &inventory);
+    int rc = file_read_plain(text, length, name, !out_inventory, &inventory);
     if (rc == -ENOTSUP)
-        rc = read_any(text, length, name, &inventory, err);
+        rc = file_read_any(text, length, name, &inventory, err);
     if (!rc && out_inventory)
         *out_inventory = inventory;
     else if (!rc)
@@ -137,12 +138,13 @@ static int read_or_check(const char *text, size_t length, const char *name,
     return rc;
 }
 
-static int read_or_check_file(const char *path, struct inventory *out_inventory, struct err *err)
+static int file_read_or_check(const char *path, struct inventory *out_inventory, struct err *err)
 {
     struct strbuf bytes = {0};
     int rc = yaml_load_text(path, &yaml_limits_plain, &bytes, err);
     if (!rc)
-        rc = read_or_check(bytes.data ? bytes.data : "", bytes.length, path, out_inventory, err);
+        rc = file_read_or_check_text(bytes.data ? bytes.data : "", bytes.length, path,
+                                     out_inventory, err);
     strbuf_fini(&bytes);
     return rc;
 }
@@ -150,20 +152,20 @@ static int read_or_check_file(const char *path, struct inventory *out_inventory,
 int inventory_read_text(const char *text, size_t length, const char *name,
                         struct inventory *out_inventory, struct err *err)
 {
-    return read_or_check(text, length, name, out_inventory, err);
+    return file_read_or_check_text(text, length, name, out_inventory, err);
 }
 
 int inventory_check_text(const char *text, size_t length, const char *name, struct err *err)
 {
-    return read_or_check(text, length, name, NULL, err);
+    return file_read_or_check_text(text, length, name, NULL, err);
 }
 
 int inventory_read_file(const char *path, struct inventory *out_inventory, struct err *err)
 {
-    return read_or_check_file(path, out_inventory, err);
+    return file_read_or_check(path, out_inventory, err);
 }
 
 int inventory_check_file(const char *path, struct err *err)
 {
-    return read_or_check_file(path, NULL, err);
+    return file_read_or_check(path, NULL, err);
 }

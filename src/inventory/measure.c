@@ -148,7 +148,7 @@ bool measure_status_valued(enum measure_status status)
     return status == MEASURE_OK || status == MEASURE_NOISY;
 }
 
-static struct measure *find_measure(const struct measures *measures, const char *metric)
+static struct measure *measures_find(const struct measures *measures, const char *metric)
 {
     for (size_t i = 0; i < measures->count; i++)
         if (strcmp(measures->items[i].metric, metric) == 0)
@@ -157,11 +157,11 @@ static struct measure *find_measure(const struct measures *measures, const char 
 }
 
 /* Adds a copy of `shape`, strings and words included. */
-static struct measure *add_copy(struct measures *measures, const struct measure *shape)
+static struct measure *measures_add_copy(struct measures *measures, const struct measure *shape)
 {
     struct measure copy;
     schema_copy(&measure_schema, &copy, shape);
-    struct measure *slot = find_measure(measures, copy.metric);
+    struct measure *slot = measures_find(measures, copy.metric);
     if (slot) {
         measure_fini(slot);
     } else {
@@ -176,16 +176,16 @@ static struct measure *add_copy(struct measures *measures, const struct measure 
 struct measure *measures_add(struct measures *measures, const char *metric, double value,
                              const char *unit, const char *method)
 {
-    return add_copy(measures, &(struct measure){.metric = (char *)metric,
-                                                .value = value,
-                                                .unit = (char *)unit,
-                                                .method = (char *)method});
+    return measures_add_copy(measures, &(struct measure){.metric = (char *)metric,
+                                                         .value = value,
+                                                         .unit = (char *)unit,
+                                                         .method = (char *)method});
 }
 
 struct measure *measures_add_missing(struct measures *measures, const char *metric,
                                      enum measure_status status, const char *reason)
 {
-    return add_copy(
+    return measures_add_copy(
         measures,
         &(struct measure){.metric = (char *)metric, .status = status, .reason = (char *)reason});
 }
@@ -193,11 +193,11 @@ struct measure *measures_add_missing(struct measures *measures, const char *metr
 struct measure *measures_add_words(struct measures *measures, const char *metric,
                                    const char *const *words, size_t count, const char *method)
 {
-    return add_copy(measures, &(struct measure){.metric = (char *)metric,
-                                                .kind = MEASURE_WORDS,
-                                                .words = (char **)words,
-                                                .word_count = count,
-                                                .method = (char *)method});
+    return measures_add_copy(measures, &(struct measure){.metric = (char *)metric,
+                                                         .kind = MEASURE_WORDS,
+                                                         .words = (char **)words,
+                                                         .word_count = count,
+                                                         .method = (char *)method});
 }
 
 void measure_set_status(struct measure *measure, enum measure_status status, const char *reason)
@@ -210,7 +210,7 @@ void measure_set_status(struct measure *measure, enum measure_status status, con
 
 const struct measure *measures_get(const struct measures *measures, const char *metric)
 {
-    return find_measure(measures, metric);
+    return measures_find(measures, metric);
 }
 
 bool measure_same_memory(const char *metric, const char *other)
@@ -221,7 +221,7 @@ bool measure_same_memory(const char *metric, const char *other)
 
 bool measures_value(const struct measures *measures, const char *metric, double *out_value)
 {
-    const struct measure *measure = find_measure(measures, metric);
+    const struct measure *measure = measures_find(measures, metric);
     if (!measure || measure->kind != MEASURE_NUMBER || !measure_status_valued(measure->status))
         return false;
     *out_value = measure->value;
@@ -236,7 +236,7 @@ void measure_copy(struct measure *to, const struct measure *from)
 void measures_copy(struct measures *to, const struct measures *from)
 {
     for (size_t i = 0; i < from->count; i++)
-        add_copy(to, &from->items[i]);
+        measures_add_copy(to, &from->items[i]);
 }
 
 void measure_fini(struct measure *measure)

@@ -60,7 +60,7 @@ static uint32_t *pseudonym_place(const struct pseudonyms *names, enum pseudonym_
     }
 }
 
-static void grow_table(struct pseudonyms *names)
+static void pseudonyms_grow_table(struct pseudonyms *names)
 {
     names->table_size = names->table_size ? 2 * names->table_size : TABLE_MIN;
     free(names->table);
@@ -71,7 +71,7 @@ static void grow_table(struct pseudonyms *names)
     }
 }
 
-static char *make_pseudonym(struct pseudonyms *names, const struct pseudonym *entry)
+static char *pseudonym_make(struct pseudonyms *names, const struct pseudonym *entry)
 {
     uint32_t number = ++names->used[entry->kind];
     switch (entry->kind) {
@@ -88,18 +88,18 @@ static char *make_pseudonym(struct pseudonyms *names, const struct pseudonym *en
 }
 
 /* pseudonym NULL: a new one, now or when the names are sealed. */
-static void add_name(struct pseudonyms *names, enum pseudonym_kind kind, const char *name,
-                     size_t length, const char *pseudonym)
+static void pseudonyms_add_name(struct pseudonyms *names, enum pseudonym_kind kind,
+                                const char *name, size_t length, const char *pseudonym)
 {
     if (names->count * 2 >= names->table_size)
-        grow_table(names);
+        pseudonyms_grow_table(names);
     uint32_t *place = pseudonym_place(names, kind, name, length);
     if (*place)
         return;
     struct pseudonym entry = {
         .kind = kind, .name = str_copy_n(name, length), .pseudonym = str_copy(pseudonym)};
     if (names->sealed && !pseudonym)
-        entry.pseudonym = make_pseudonym(names, &entry);
+        entry.pseudonym = pseudonym_make(names, &entry);
     names->items = mem_grow(names->items, &names->capacity, names->count + 1, sizeof *names->items);
     names->items[names->count++] = entry;
     *place = (uint32_t)names->count;
@@ -108,10 +108,10 @@ static void add_name(struct pseudonyms *names, enum pseudonym_kind kind, const c
 void pseudonyms_add(struct pseudonyms *names, enum pseudonym_kind kind, const char *name)
 {
     if (name && *name)
-        add_name(names, kind, name, strlen(name), NULL);
+        pseudonyms_add_name(names, kind, name, strlen(name), NULL);
 }
 
-static int by_kind_and_name(const void *left, const void *right)
+static int pseudonym_order(const void *left, const void *right)
 {
     const struct pseudonym *const *a = left, *const *b = right;
     return (*a)->kind != (*b)->kind ? ((*a)->kind < (*b)->kind ? -1 : 1)
@@ -120,7 +120,7 @@ static int by_kind_and_name(const void *left, const void *right)
 
 /* Nobody can guess UUIDs, so the tag does not tell a name. Without one it could be tried with host
  * names; then there is none. */
-static unsigned find_tag(const struct pseudonyms *names, struct pseudonym *const *sorted)
+static unsigned pseudonyms_find_tag(const struct pseudonyms *names, struct pseudonym *const *sorted)
 {
     uint64_t value = 0;
     bool any = false;
@@ -137,8 +137,8 @@ void pseudonyms_seal(struct pseudonyms *names)
     size_t count = names->count;
     for (size_t i = 0; i < count; i++)
         sorted[i] = &names->items[i];
-    qsort(sorted, count, sizeof *sorted, by_kind_and_name);
-    names->tag = find_tag(names, sorted);
+    qsort(sorted, count, sizeof *sorted, pseudonym_order);
+    names->tag = pseudonyms_find_tag(names, sorted);
     names->width = WIDTH_MIN;
     for (size_t limit = 10000; count >= limit; limit *= 10)
         names->width++;
@@ -146,10 +146,10 @@ void pseudonyms_seal(struct pseudonyms *names)
      * them stay sorted. */
     for (size_t i = 0; i < count; i++)
         if (sorted[i]->kind <= PSEUDONYM_SLOT)
-            sorted[i]->pseudonym = make_pseudonym(names, sorted[i]);
+            sorted[i]->pseudonym = pseudonym_make(names, sorted[i]);
     for (size_t i = 0; i < count; i++)
         if (!names->items[i].pseudonym)
-            names->items[i].pseudonym = make_pseudonym(names, &names->items[i]);
+            names->items[i].pseudonym = pseudonym_make(names, &names->items[i]);
     free(sorted);
     names->sealed = true;
     /* A host name and the same one without its domain are one node. */
@@ -157,8 +157,8 @@ void pseudonyms_seal(struct pseudonyms *names)
         const struct pseudonym entry = names->items[i];
         const char *dot = entry.kind == PSEUDONYM_NODE ? strchr(entry.name, '.') : NULL;
         if (dot && dot != entry.name)
-            add_name(names, PSEUDONYM_NODE, entry.name, (size_t)(dot - entry.name),
-                     entry.pseudonym);
+            pseudonyms_add_name(names, PSEUDONYM_NODE, entry.name, (size_t)(dot - entry.name),
+                                entry.pseudonym);
     }
 }
 
@@ -187,7 +187,7 @@ enum { PARTS_MAX = 16 };
 static const char ADDRESS[] = "(address)", PATH[] = "(path)";
 
 /* Characters that join the parts of a name. */
-static bool joins(char c)
+static bool match_joins(char c)
 {
     return c && strchr("._:-@", c);
 }
@@ -270,7 +270,7 @@ static size_t match_colons(const char *text)
 static size_t match_mail(const char *text)
 {
     size_t length = 0, at = 0;
-    while (isalnum((unsigned char)text[length]) || joins(text[length])) {
+    while (isalnum((unsigned char)text[length]) || match_joins(text[length])) {
         at = text[length] == '@' ? length : at;
         length++;
     }
@@ -301,7 +301,7 @@ static size_t match_known(const struct pseudonyms *names, const char *text, cons
             break;
         at += length;
         ends[count++] = at;
-        if (!joins(text[at]))
+        if (!match_joins(text[at]))
             break;
         at++;
     }
@@ -363,7 +363,7 @@ void pseudonyms_clean(struct pseudonyms *names, char **text)
     for (const char *at = *text; at && *at;) {
         const char *name = PATH;
         bool starts = at == *text || !in_part(at[-1]);
-        bool whole = starts && (at == *text || !joins(at[-1]));
+        bool whole = starts && (at == *text || !match_joins(at[-1]));
         size_t length = inside ? 0 : match_path(at);
         if (!length && starts)
             length = match_word(names, at, whole, &name);

@@ -171,8 +171,8 @@ const struct fact *inventory_fact_of(const struct inventory_lookup *lookup,
 
 /* The model has unit and method. It lacks them if the metric is an id on which GPUs do not agree,
  * such as the number of an SM. */
-static void add_value(const struct inventory_model *model, const struct inventory_value *value,
-                      struct measures *measures)
+static void result_add_value(const struct inventory_model *model,
+                             const struct inventory_value *value, struct measures *measures)
 {
     const struct measure *of_model = model ? measures_get(&model->memory, value->metric) : NULL;
     const char *reason = of_model ? of_model->reason : NULL;
@@ -188,7 +188,8 @@ static void add_value(const struct inventory_model *model, const struct inventor
 }
 
 /* Links and load were notes of a measure. */
-static void add_notes(const struct facts *notes, const char *metric, struct measures *measures)
+static void result_add_notes(const struct facts *notes, const char *metric,
+                             struct measures *measures)
 {
     for (size_t i = 0; i < measures->count; i++) {
         struct measure *m = &measures->items[i];
@@ -216,9 +217,9 @@ void inventory_result(const struct inventory_lookup *lookup, const struct invent
     for (int set = 0; set < INVENTORY_FACTS_COUNT; set++)
         inventory_facts_of(lookup, gpu, (enum inventory_facts)set, sets[set]);
     for (size_t i = 0; i < gpu->value_count; i++)
-        add_value(model, &gpu->values[i], &result.measures);
+        result_add_value(model, &gpu->values[i], &result.measures);
     facts_copy(&result.measured_again, &gpu->measured_again);
-    add_notes(&gpu->links, LINK_ROW_METRIC, &result.measures);
-    add_notes(&gpu->load, LOAD_CURVE_METRIC, &result.measures);
+    result_add_notes(&gpu->links, LINK_ROW_METRIC, &result.measures);
+    result_add_notes(&gpu->load, LOAD_CURVE_METRIC, &result.measures);
     *out_result = result;
 }

@@ -41,7 +41,7 @@ void sm_rates_print(const struct sm_rates *rates, char out_text[SM_RATES_TEXT_MA
 }
 
 /* The part of the text about groups: a letter per SM, then the rates of all of them. */
-static int read_groups(const char *text, struct sm_rates *rates)
+static int sm_rates_read_groups(const char *text, struct sm_rates *rates)
 {
     for (size_t i = 0; i < rates->sms; i++) {
         int group = sm_text_number(text[i]);
@@ -82,13 +82,13 @@ int sm_rates_read(const char *text, struct sm_rates *out_rates)
             return -EINVAL;
         read.gbs[i] = usual * code / ONE;
     }
-    if (end[length] && read_groups(end + length + 1, &read))
+    if (end[length] && sm_rates_read_groups(end + length + 1, &read))
         return -EINVAL;
     *out_rates = read;
     return 0;
 }
 
-static size_t size_of(const struct sm_rates *rates, size_t group)
+static size_t sm_rates_group_size(const struct sm_rates *rates, size_t group)
 {
     size_t size = 0;
     for (size_t i = 0; i < rates->sms; i++)
@@ -104,11 +104,12 @@ int sm_rates_group(const struct sm_rates *rates, const uint16_t *sms, size_t cou
     for (size_t i = 1; i < count; i++)
         if (rates->group_of[sms[i]] != group)
             return -1;
-    return (double)count >= OF_GROUP * (double)size_of(rates, group) ? group : -1;
+    return (double)count >= OF_GROUP * (double)sm_rates_group_size(rates, group) ? group : -1;
 }
 
 /* ratios: of each SM. Those that are below the median one by more than the limit. */
-static struct sm_loss find_slower(const struct sm_rates *rates, const double *ratios, double limit)
+static struct sm_loss sm_rates_find_slower(const struct sm_rates *rates, const double *ratios,
+                                           double limit)
 {
     struct sm_loss loss = {.group = -1};
     double middle = sm_text_median(ratios, rates->sms), losses[SM_RATES_SMS_MAX];
@@ -127,15 +128,15 @@ static struct sm_loss find_slower(const struct sm_rates *rates, const double *ra
     return loss;
 }
 
-static bool same_groups(const struct sm_rates *was, const struct sm_rates *is)
+static bool sm_rates_same_groups(const struct sm_rates *was, const struct sm_rates *is)
 {
     return is->groups > 2 && was->groups == is->groups &&
            memcmp(was->group_of, is->group_of, is->sms) == 0;
 }
 
 /* A group whose SMs are as fast as they were alone, and slower together. */
-static struct sm_loss find_slower_group(const struct sm_rates *was, const struct sm_rates *is,
-                                        double limit)
+static struct sm_loss sm_rates_find_slower_group(const struct sm_rates *was,
+                                                 const struct sm_rates *is, double limit)
 {
     struct sm_loss loss = {.group = -1};
     double ratios[SM_RATES_GROUPS_MAX];
@@ -165,13 +166,15 @@ struct sm_loss sm_rates_slower(const struct sm_rates *was, const struct sm_rates
         return loss;
     for (size_t i = 0; i < is->sms; i++)
         ratios[i] = was->gbs[i] > 0 ? is->gbs[i] / was->gbs[i] : 1;
-    loss = find_slower(is, ratios, limit);
-    return loss.count || !same_groups(was, is) ? loss : find_slower_group(was, is, limit);
+    loss = sm_rates_find_slower(is, ratios, limit);
+    return loss.count || !sm_rates_same_groups(was, is)
+               ? loss
+               : sm_rates_find_slower_group(was, is, limit);
 }
 
 struct sm_loss sm_rates_weak(const struct sm_rates *rates)
 {
-    return find_slower(rates, rates->gbs, fmax(LOSS, LOSS_NOISE * rates->noise));
+    return sm_rates_find_slower(rates, rates->gbs, fmax(LOSS, LOSS_NOISE * rates->noise));
 }
 
 void sm_loss_put(struct strbuf *out, const struct sm_loss *loss)

@@ -127,8 +127,8 @@ void judge_compare(struct judge *judge)
 /* The facts in which the GPU differs from its model. A fact that the model's record has and the GPU
  * does not know is null. For a GPU that was not measured such a fact is left out, because a reader
  * of the inventory does not assume it. */
-static void list_differences(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
-                             struct facts *out_facts)
+static void judge_list_differences(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
+                                   struct facts *out_facts)
 {
     const struct group *group = &fleet->groups[fleet->gpus[gpu].group];
     for (size_t i = 0; i < fleet->facts[set].count; i++) {
@@ -144,8 +144,8 @@ static void list_differences(const struct fleet *fleet, enum fact_set set, uint3
     }
 }
 
-static void list_facts(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
-                       struct facts *out_facts)
+static void judge_list_facts(const struct fleet *fleet, enum fact_set set, uint32_t gpu,
+                             struct facts *out_facts)
 {
     for (size_t i = 0; i < fleet->facts[set].count; i++) {
         const struct fact_column *column = &fleet->facts[set].items[i];
@@ -155,8 +155,8 @@ static void list_facts(const struct fleet *fleet, enum fact_set set, uint32_t gp
     }
 }
 
-static void list_usual_facts(const struct fleet *fleet, const struct group *group,
-                             enum fact_set set, struct facts *out_facts)
+static void judge_list_usual_facts(const struct fleet *fleet, const struct group *group,
+                                   enum fact_set set, struct facts *out_facts)
 {
     for (size_t i = 0; i < fleet->facts[set].count; i++) {
         const struct usual *usual = &group->usual[set][i];
@@ -167,7 +167,8 @@ static void list_usual_facts(const struct fleet *fleet, const struct group *grou
 }
 
 /* Every judged metric that was measured; NaN (null in the file) if that failed. */
-static void list_judged_values(const struct judge *judge, uint32_t gpu, struct inventory_gpu *out)
+static void judge_list_judged_values(const struct judge *judge, uint32_t gpu,
+                                     struct inventory_gpu *out)
 {
     const struct judge_config *config = judge->basis.config;
     size_t count = 0;
@@ -188,8 +189,8 @@ static void list_judged_values(const struct judge *judge, uint32_t gpu, struct i
     }
 }
 
-static void fill_inventory_gpu(const struct judge *judge, uint32_t number,
-                               struct inventory_gpu *out)
+static void judge_fill_inventory_gpu(const struct judge *judge, uint32_t number,
+                                     struct inventory_gpu *out)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct fleet_gpu *gpu = &fleet->gpus[number];
@@ -203,22 +204,22 @@ static void fill_inventory_gpu(const struct judge *judge, uint32_t number,
                   : gpu->busy    ? GPU_BUSY
                   : gpu->outlier ? GPU_OUTLIER
                                  : GPU_OK;
-    list_facts(fleet, SET_BOARD, number, &out->board);
-    list_judged_values(judge, number, out);
+    judge_list_facts(fleet, SET_BOARD, number, &out->board);
+    judge_list_judged_values(judge, number, out);
     judge_repeats_list(judge, number, &out->measured_again);
     link_row_list(fleet, number, &out->links);
     judge_load_list(judge, number, &out->load);
     bool known = gpu->group != GROUP_NONE;
     void (*const list)(const struct fleet *, enum fact_set, uint32_t, struct facts *) =
-        known ? list_differences : list_facts;
+        known ? judge_list_differences : judge_list_facts;
     out->model = known ? str_copy(fleet->groups[gpu->group].id) : NULL;
     list(fleet, SET_HARDWARE, number, &out->hardware);
     list(fleet, SET_CONFIG, number, &out->config);
     list(fleet, SET_HEALTH, number, &out->health);
 }
 
-static void fill_inventory_model(const struct judge *judge, const struct group *group,
-                                 struct inventory_model *out)
+static void judge_fill_inventory_model(const struct judge *judge, const struct group *group,
+                                       struct inventory_model *out)
 {
     const struct fleet *fleet = &judge->fleet;
     for (size_t i = 0; i < group->count; i++)
@@ -226,13 +227,13 @@ static void fill_inventory_model(const struct judge *judge, const struct group *
     out->id = str_copy(group->id);
     out->name = str_copy(fleet_text(fleet, group->name));
     out->key = str_copy(fleet_text(fleet, group->key));
-    list_usual_facts(fleet, group, SET_CONFIG, &out->config);
-    list_usual_facts(fleet, group, SET_HEALTH, &out->health);
+    judge_list_usual_facts(fleet, group, SET_CONFIG, &out->config);
+    judge_list_usual_facts(fleet, group, SET_HEALTH, &out->health);
     population_levels_report(judge, group, out);
     consensus_build(judge, group, out);
 }
 
-static void fill_inventory(const struct judge *judge, struct inventory *inventory)
+static void judge_fill_inventory(const struct judge *judge, struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
     bool gpus = !judge->basis.drift_only;
@@ -246,12 +247,13 @@ static void fill_inventory(const struct judge *judge, struct inventory *inventor
     inventory->gpus = mem_array(gpus ? fleet->count : 0, sizeof *inventory->gpus);
     inventory->unmeasured = mem_array(inventory->total_unmeasured, sizeof *inventory->unmeasured);
     for (size_t i = 0; i < fleet->group_count; i++)
-        fill_inventory_model(judge, &fleet->groups[i],
-                             &inventory->models[inventory->model_count++]);
+        judge_fill_inventory_model(judge, &fleet->groups[i],
+                                   &inventory->models[inventory->model_count++]);
     for (size_t i = 0; i < fleet->count; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
         if (gpus)
-            fill_inventory_gpu(judge, fleet->order[i], &inventory->gpus[inventory->gpu_count++]);
+            judge_fill_inventory_gpu(judge, fleet->order[i],
+                                     &inventory->gpus[inventory->gpu_count++]);
         if (!gpu->measured)
             inventory->unmeasured[inventory->unmeasured_count++] =
                 (struct inventory_unmeasured){.node = str_copy(fleet_text(fleet, gpu->node)),
@@ -273,5 +275,5 @@ void judge_finish(struct judge *judge, struct inventory *inventory)
             judge_stages[i].conclude(judge, inventory);
     }
     verdict_mark_outliers(judge);
-    fill_inventory(judge, inventory);
+    judge_fill_inventory(judge, inventory);
 }

@@ -109,7 +109,7 @@ struct robust_fit robust_fit_cautious(const double *values, size_t n, double *sc
 }
 
 /* NaN if all sizes are 0. */
-static double kurtosis(const double *sizes, size_t n)
+static double robust_kurtosis(const double *sizes, size_t n)
 {
     double squares = 0, fourths = 0, count = 0;
     for (size_t i = 0; i < n; i++) {
@@ -128,14 +128,14 @@ double robust_edge(const double *sizes, size_t n)
     double largest = 0;
     for (size_t i = 0; i < n; i++)
         largest = fmax(largest, sizes[i]);
-    return kurtosis(sizes, n) < SHARP ? EDGE * largest : INFINITY;
+    return robust_kurtosis(sizes, n) < SHARP ? EDGE * largest : INFINITY;
 }
 
 /* The kurtosis of Student's distribution is 3 + 6 / (dof - 4). */
 double robust_tail_dof(const double *sizes, size_t n)
 {
     double error = sqrt(24 / (double)n); /* of the kurtosis of n normal values */
-    double excess = kurtosis(sizes, n) - 3 + ERRORS * error;
+    double excess = robust_kurtosis(sizes, n) - 3 + ERRORS * error;
     if (isnan(excess))
         return ROBUST_DOF_MIN;
     double dof = excess > 0 ? 4 + 6 / excess : ROBUST_DOF_MAX;
@@ -143,8 +143,8 @@ double robust_tail_dof(const double *sizes, size_t n)
 }
 
 /* Medians of x and y over the points with x <= limit (side < 0) or x >= limit. */
-static void third(const double *x, const double *y, size_t n, double limit, int side,
-                  double *scratch, double *out_x, double *out_y)
+static void robust_third(const double *x, const double *y, size_t n, double limit, int side,
+                         double *scratch, double *out_x, double *out_y)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
@@ -171,8 +171,8 @@ double robust_share(const double *x, const double *y, size_t n, double apart, do
         double x_low, y_low, x_high, y_high;
         for (size_t i = 0; i < n; i++)
             rest[i] = y[i] - slope * (x[i] - 1);
-        third(x, rest, n, lower, -1, work, &x_low, &y_low);
-        third(x, rest, n, upper, +1, work, &x_high, &y_high);
+        robust_third(x, rest, n, lower, -1, work, &x_low, &y_low);
+        robust_third(x, rest, n, upper, +1, work, &x_high, &y_high);
         if (!(x_high - x_low >= apart))
             return NAN;
         slope += (y_high - y_low) / (x_high - x_low);

@@ -15,7 +15,7 @@
 
 enum { UUID_CHARS = 48, CAUSE_CHARS = 96 };
 
-static bool is_word_char(char c)
+static bool drain_is_word_char(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -23,56 +23,57 @@ static bool is_word_char(char c)
 /* Keeps letters, digits and a few harmless signs. ": " becomes ", " and any other ':' '-', because
  * ':' separates fields. Everything else becomes '_', also characters that a shell interprets inside
  * double quotes ($ ` \ " !). */
-static char safe_char(const char *at)
+static char drain_safe_char(const char *at)
 {
     static const char signs[] = " .,;/+-_()%=";
     if (*at == ':')
         return at[1] == ' ' ? ',' : '-';
-    return is_word_char(*at) || strchr(signs, *at) ? *at : '_';
+    return drain_is_word_char(*at) || strchr(signs, *at) ? *at : '_';
 }
 
 /* Apostrophes, and the rest of a character of several bytes. */
-static bool is_left_out(char c)
+static bool drain_is_left_out(char c)
 {
     return c == '\'' || ((unsigned char)c & 0xc0) == 0x80;
 }
 
 /* The number of bytes to keep of `length`: up to the last whole word if there are several. */
-static size_t cut_at_word(const char *text, size_t length, size_t room)
+static size_t drain_cut_at_word(const char *text, size_t length, size_t room)
 {
     size_t end = room;
     if (length <= room)
         return length;
     while (end && text[end] != ' ')
         end--;
-    while (end && !is_word_char(text[end - 1]) && text[end - 1] != ')' && text[end - 1] != '%')
+    while (end && !drain_is_word_char(text[end - 1]) && text[end - 1] != ')' &&
+           text[end - 1] != '%')
         end--;
     return end ? end : room;
 }
 
-static void put_field(struct strbuf *out, const char *text, size_t chars_max)
+static void drain_put_field(struct strbuf *out, const char *text, size_t chars_max)
 {
     static const char cut[] = "...";
     char safe[CAUSE_CHARS * 2];
     size_t length = 0;
     strbuf_puts(out, ":");
     for (; text && *text && length < sizeof safe; text++)
-        if (!is_left_out(*text))
-            safe[length++] = safe_char(text);
+        if (!drain_is_left_out(*text))
+            safe[length++] = drain_safe_char(text);
     if (length <= chars_max) {
         strbuf_append(out, length ? safe : "-", length ? length : 1);
         return;
     }
-    strbuf_append(out, safe, cut_at_word(safe, length, chars_max - (sizeof cut - 1)));
+    strbuf_append(out, safe, drain_cut_at_word(safe, length, chars_max - (sizeof cut - 1)));
     strbuf_puts(out, cut);
 }
 
 void drain_reason_put(struct strbuf *out, const struct drain_reason *reason)
 {
     strbuf_printf(out, "gpumemtopo:%s", inventory_kind_name(reason->kind));
-    put_field(out, reason->uuid, UUID_CHARS);
-    put_field(out, reason->cause, CAUSE_CHARS);
-    put_field(out, reason->metric, DRAIN_METRIC_CHARS);
+    drain_put_field(out, reason->uuid, UUID_CHARS);
+    drain_put_field(out, reason->cause, CAUSE_CHARS);
+    drain_put_field(out, reason->metric, DRAIN_METRIC_CHARS);
     if (fabs(reason->deviation) < 1000) /* false for NaN */
         strbuf_printf(out, ":%+.1f%%", 100 * reason->deviation);
     else
@@ -89,7 +90,7 @@ static size_t metric_length(const char *text)
 {
     size_t length = 0;
     bool dotted = false;
-    for (; is_word_char(text[length]) || text[length] == '_' || text[length] == '.'; length++)
+    for (; drain_is_word_char(text[length]) || text[length] == '_' || text[length] == '.'; length++)
         dotted |= text[length] == '.';
     return dotted && length <= DRAIN_METRIC_CHARS ? length : 0;
 }
@@ -136,30 +137,30 @@ static bool drain_is_bad(enum inventory_kind kind)
     return kind == KIND_FAILING || kind == KIND_DEGRADED;
 }
 
-static bool is_small_loss(const char *metric, double deviation)
+static bool drain_is_small_loss(const char *metric, double deviation)
 {
     return metric && (strstr(metric, "bandwidth") || strstr(metric, "latency")) &&
            fabs(deviation) < drain_loss_min; /* false for NaN */
 }
 
 /* The worst finding is the first one, but a smaller one may be by rule. */
-static bool has_small_losses_only(const struct inventory_outlier *outlier)
+static bool drain_has_small_losses_only(const struct inventory_outlier *outlier)
 {
     size_t small = 0;
     for (size_t i = 0; i < outlier->finding_count; i++) {
         const struct inventory_finding *finding = &outlier->findings[i];
         small += !str_equal(finding->basis, "rule") &&
-                 is_small_loss(finding->metric, finding->deviation);
+                 drain_is_small_loss(finding->metric, finding->deviation);
     }
     return small && small == outlier->finding_count;
 }
 
-static bool is_small_place(const struct inventory_node *place)
+static bool drain_is_small_place(const struct inventory_node *place)
 {
     char metric[DRAIN_METRIC_CHARS + 1];
     struct drain_reason reason;
     drain_reason_split(place->finding, &reason, metric);
-    return is_small_loss(reason.metric, reason.deviation);
+    return drain_is_small_loss(reason.metric, reason.deviation);
 }
 
 static void drain_add_suspect(struct suspects *suspects, const struct suspect *suspect)
@@ -205,13 +206,13 @@ static void drain_collect(const struct inventory *inventory, struct suspects *ou
         const struct inventory_outlier *outlier = &inventory->outliers[i];
         const struct suspect suspect = suspect_of(outlier);
         if (drain_is_bad(outlier->kind) && outlier->node)
-            drain_add_suspect(has_small_losses_only(outlier) ? spared : out, &suspect);
+            drain_add_suspect(drain_has_small_losses_only(outlier) ? spared : out, &suspect);
     }
     struct inventory_lookup *lookup = inventory_lookup_create(inventory);
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
         if (place->accused && drain_is_bad(place->kind))
-            drain_add_place(lookup, place, is_small_place(place) ? spared : out);
+            drain_add_place(lookup, place, drain_is_small_place(place) ? spared : out);
     }
     inventory_lookup_destroy(lookup);
 }
@@ -292,7 +293,7 @@ static const char **drain_sort_uuids(const struct suspect *suspects, size_t coun
 }
 
 /* The number of different GPUs that are spared and for which no node is drained. */
-static size_t count_spared(const struct suspects *spared, const struct suspects *suspects)
+static size_t drain_count_spared(const struct suspects *spared, const struct suspects *suspects)
 {
     size_t spared_count = 0, drained_count = 0, count = 0;
     const char **uuids = drain_sort_uuids(spared->items, spared->count, &spared_count);
@@ -328,7 +329,7 @@ void drain_lines_init(struct drain_lines *lines, const struct inventory *invento
     if (suspects.count)
         qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
     *lines = (struct drain_lines){.items = mem_array(suspects.count, sizeof *lines->items),
-                                  .spared = count_spared(&spared, &suspects)};
+                                  .spared = drain_count_spared(&spared, &suspects)};
     for (size_t from = 0, to = 0; from < suspects.count; from = to) {
         const char *node = suspects.items[from].node;
         while (to < suspects.count && strcmp(suspects.items[to].node, node) == 0)
@@ -373,15 +374,15 @@ char *drain_line_of_gpu(const struct inventory_outlier *outlier)
 {
     const struct suspect suspect = suspect_of(outlier);
     const bool drained =
-        outlier->node && drain_is_bad(outlier->kind) && !has_small_losses_only(outlier);
+        outlier->node && drain_is_bad(outlier->kind) && !drain_has_small_losses_only(outlier);
     return drained && drain_is_node_name(outlier->node) ? drain_line_of(&suspect, 1) : NULL;
 }
 
 char *drain_line_of_place(const struct inventory_node *place)
 {
     struct suspects suspects = {0};
-    if (!place->node || !place->accused || !drain_is_bad(place->kind) || is_small_place(place) ||
-        !drain_is_node_name(place->node))
+    if (!place->node || !place->accused || !drain_is_bad(place->kind) ||
+        drain_is_small_place(place) || !drain_is_node_name(place->node))
         return NULL;
     drain_add_place(NULL, place, &suspects);
     qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);

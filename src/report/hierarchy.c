@@ -113,7 +113,7 @@ static void hierarchy_describe(const struct inventory_model *model, struct hiera
     hierarchy_add_line(model, memory, both, 1);
 }
 
-static bool shares(const struct inventory_model *model, const char *a, const char *b)
+static bool hierarchy_shares(const struct inventory_model *model, const char *a, const char *b)
 {
     const struct measure *m = hierarchy_find(model, a, "shared_with");
     if (!m || m->kind != MEASURE_WORDS || !measure_status_valued(m->status))
@@ -138,7 +138,7 @@ static void hierarchy_group(const struct inventory_model *model,
         groups[i] = i;
     for (size_t i = 0; i < HIERARCHY_BLOCKS_MAX; i++)
         for (size_t k = 0; k < HIERARCHY_BLOCKS_MAX; k++) {
-            if (!shares(model, sm_memories[i][0], sm_memories[k][0]))
+            if (!hierarchy_shares(model, sm_memories[i][0], sm_memories[k][0]))
                 continue;
             size_t low = groups[i] < groups[k] ? groups[i] : groups[k];
             size_t high = groups[i] < groups[k] ? groups[k] : groups[i];
@@ -181,7 +181,7 @@ static void hierarchy_fill_title(struct hierarchy *h, const struct inventory_mod
     h->sm_title = title.data;
 }
 
-void hierarchy_init(struct hierarchy *hierarchy, const struct inventory_model *model)
+void report_hierarchy_init(struct hierarchy *hierarchy, const struct inventory_model *model)
 {
     struct hierarchy *h = hierarchy;
     memset(h, 0, sizeof *h);
@@ -209,7 +209,7 @@ static void hierarchy_memory_fini(struct hierarchy_memory *memory)
         free(memory->lines[i]);
 }
 
-void hierarchy_fini(struct hierarchy *hierarchy)
+void report_hierarchy_fini(struct hierarchy *hierarchy)
 {
     for (size_t i = 0; i < HIERARCHY_BLOCKS_MAX; i++)
         for (size_t k = 0; k < HIERARCHY_BLOCKS_MAX; k++)

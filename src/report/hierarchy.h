@@ -31,8 +31,8 @@ struct hierarchy {
     unsigned l2_parts; /* 1 if unknown */
 };
 
-/* Released with hierarchy_fini. */
-void hierarchy_init(struct hierarchy *hierarchy, const struct inventory_model *model);
-void hierarchy_fini(struct hierarchy *hierarchy);
+/* Released with report_hierarchy_fini. */
+void report_hierarchy_init(struct hierarchy *hierarchy, const struct inventory_model *model);
+void report_hierarchy_fini(struct hierarchy *hierarchy);
 
 #endif

@@ -28,7 +28,7 @@ static const struct measure *mt4g_number_of(const struct inventory_model *model,
     return usable && isfinite(m->value) ? m : NULL;
 }
 
-static void put_value(struct writer *json, const char *key, const char *unit, double value)
+static void mt4g_put_value(struct writer *json, const char *key, const char *unit, double value)
 {
     if (!isfinite(value))
         return;
@@ -45,14 +45,14 @@ static void mt4g_put_bound(struct writer *json, const char *key, const struct me
         writer_text(json, key, "at_least");
 }
 
-static void put_status(struct writer *json, const char *key, const struct measure *m)
+static void mt4g_put_status(struct writer *json, const char *key, const struct measure *m)
 {
     if (m->status != MEASURE_OK)
         writer_text(json, key, measure_status_name(m->status));
 }
 
 /* MT4G gives confidence 0 to a capacity that is only a lower bound. */
-static void put_size(struct writer *json, const char *key, const struct measure *m)
+static void mt4g_put_size(struct writer *json, const char *key, const struct measure *m)
 {
     if (!m)
         return;
@@ -62,7 +62,7 @@ static void put_size(struct writer *json, const char *key, const struct measure 
     writer_text(json, "method", m->method);
     writer_bool(json, "randomized", false);
     writer_number(json, "size", m->value);
-    put_status(json, "status", m);
+    mt4g_put_status(json, "status", m);
     writer_text(json, "unit", "bytes");
     writer_end(json);
 }
@@ -83,7 +83,7 @@ static void mt4g_put_note(struct writer *json, const struct measure *m, const ch
 }
 
 /* The value is the mean, unless there is a note with the mean. */
-static void put_latency(struct writer *json, const struct measure *m)
+static void mt4g_put_latency(struct writer *json, const struct measure *m)
 {
     if (!m)
         return;
@@ -95,19 +95,19 @@ static void put_latency(struct writer *json, const struct measure *m)
     writer_text(json, "method", m->method);
     mt4g_put_note(json, m, "p50");
     mt4g_put_note(json, m, "p95");
-    put_status(json, "status", m);
+    mt4g_put_status(json, "status", m);
     writer_text(json, "unit", "cycles");
     writer_end(json);
 }
 
-static void put_plain(struct writer *json, const char *key, const char *unit, double factor,
-                      const struct measure *m)
+static void mt4g_put_plain(struct writer *json, const char *key, const char *unit, double factor,
+                           const struct measure *m)
 {
     if (!m)
         return;
     writer_map(json, key, WRITER_BLOCK);
     mt4g_put_bound(json, "bound", m);
-    put_status(json, "status", m);
+    mt4g_put_status(json, "status", m);
     writer_text(json, "unit", unit);
     writer_number(json, "value", m->value * factor);
     writer_end(json);
@@ -120,13 +120,13 @@ static void mt4g_put_fact(struct writer *json, const struct inventory_model *mod
     if (value < 0)
         return;
     if (unit)
-        put_value(json, key, unit, (double)value * factor);
+        mt4g_put_value(json, key, unit, (double)value * factor);
     else
         writer_number(json, key, (double)value);
 }
 
-static void put_sharing(struct writer *json, const struct inventory_model *model,
-                        const char *memory)
+static void mt4g_put_sharing(struct writer *json, const struct inventory_model *model,
+                             const char *memory)
 {
     static const char *const names[][2] = {
         {"l1_data", "L1"}, {"read_only", "Read Only"}, {"texture", "Texture"}};
@@ -144,30 +144,30 @@ static void put_sharing(struct writer *json, const struct inventory_model *model
 }
 
 /* Whether global loads are cached in L1, if that is known. */
-static void put_global(struct writer *json, const struct inventory_model *model)
+static void mt4g_put_global(struct writer *json, const struct inventory_model *model)
 {
     const struct measure *m = measures_get(&model->memory, "l1_data.global_loads");
     if (m && m->kind == MEASURE_WORDS && m->status == MEASURE_OK && m->word_count)
         writer_bool(json, "globalL1CacheSupported", strcmp(m->words[0], "cached") == 0);
 }
 
-static void put_cache(struct writer *json, const struct inventory_model *model, const char *memory,
-                      const char *key)
+static void mt4g_put_cache(struct writer *json, const struct inventory_model *model,
+                           const char *memory, const char *key)
 {
     writer_map(json, key, WRITER_BLOCK);
     const struct measure *m = mt4g_number_of(model, memory, "per_sm");
     if (m && m->status == MEASURE_OK &&
         m->bound == MEASURE_EXACT) /* a number without room for bound or status */
         writer_number(json, "amountPerMultiprocessor", m->value);
-    put_size(json, "fetchGranularity", mt4g_number_of(model, memory, "fetch"));
+    mt4g_put_size(json, "fetchGranularity", mt4g_number_of(model, memory, "fetch"));
     if (strcmp(memory, "l1_data") == 0)
-        put_global(json, model);
-    put_latency(json, mt4g_number_of(model, memory, "latency"));
-    put_size(json, "lineSize", mt4g_number_of(model, memory, "line"));
-    put_plain(json, "missPenalty", "cycles", 1, mt4g_number_of(model, memory, "miss_penalty"));
+        mt4g_put_global(json, model);
+    mt4g_put_latency(json, mt4g_number_of(model, memory, "latency"));
+    mt4g_put_size(json, "lineSize", mt4g_number_of(model, memory, "line"));
+    mt4g_put_plain(json, "missPenalty", "cycles", 1, mt4g_number_of(model, memory, "miss_penalty"));
     if (strncmp(memory, "constant", strlen("constant")) != 0)
-        put_sharing(json, model, memory);
-    put_size(json, "size", mt4g_number_of(model, memory, "size"));
+        mt4g_put_sharing(json, model, memory);
+    mt4g_put_size(json, "size", mt4g_number_of(model, memory, "size"));
     writer_end(json);
 }
 
@@ -175,7 +175,7 @@ static void put_cache(struct writer *json, const struct inventory_model *model, 
 static const double to_gib = 1e9 / (1024.0 * 1024 * 1024);
 
 /* In MT4G the size of L2 is what the driver reports; the measured size has a separate key. */
-static void put_l2_size(struct writer *json, const struct inventory_model *model)
+static void mt4g_put_l2_size(struct writer *json, const struct inventory_model *model)
 {
     const struct measure *m = mt4g_number_of(model, "l2", "size");
     int64_t reported = facts_int(&model->identity, "l2_bytes", -1);
@@ -185,7 +185,7 @@ static void put_l2_size(struct writer *json, const struct inventory_model *model
     if (m) {
         writer_number(json, "measured", m->value);
         mt4g_put_bound(json, "measuredBound", m);
-        put_status(json, "measuredStatus", m);
+        mt4g_put_status(json, "measuredStatus", m);
     }
     writer_text(json, "unit", "bytes");
     if (reported >= 0)
@@ -196,57 +196,58 @@ static void put_l2_size(struct writer *json, const struct inventory_model *model
 static void mt4g_put_l2(struct writer *json, const struct inventory_model *model)
 {
     writer_map(json, "l2", WRITER_BLOCK);
-    put_size(json, "fetchGranularity", mt4g_number_of(model, "l2", "fetch"));
-    put_latency(json, mt4g_number_of(model, "l2", "latency"));
-    put_size(json, "lineSize", mt4g_number_of(model, "l2", "line"));
-    put_plain(json, "missPenalty", "cycles", 1, mt4g_number_of(model, "l2", "miss_penalty"));
-    put_plain(json, "readBandwidth", "GiB/s", to_gib,
-              mt4g_number_of(model, "l2", "bandwidth.read"));
+    mt4g_put_size(json, "fetchGranularity", mt4g_number_of(model, "l2", "fetch"));
+    mt4g_put_latency(json, mt4g_number_of(model, "l2", "latency"));
+    mt4g_put_size(json, "lineSize", mt4g_number_of(model, "l2", "line"));
+    mt4g_put_plain(json, "missPenalty", "cycles", 1, mt4g_number_of(model, "l2", "miss_penalty"));
+    mt4g_put_plain(json, "readBandwidth", "GiB/s", to_gib,
+                   mt4g_number_of(model, "l2", "bandwidth.read"));
     const struct measure *half = mt4g_number_of(model, "l2", "step_half");
-    put_size(json, "segmentSize", half ? half : mt4g_number_of(model, "l2", "size"));
-    put_l2_size(json, model);
-    put_plain(json, "writeBandwidth", "GiB/s", to_gib,
-              mt4g_number_of(model, "l2", "bandwidth.write"));
+    mt4g_put_size(json, "segmentSize", half ? half : mt4g_number_of(model, "l2", "size"));
+    mt4g_put_l2_size(json, model);
+    mt4g_put_plain(json, "writeBandwidth", "GiB/s", to_gib,
+                   mt4g_number_of(model, "l2", "bandwidth.write"));
     writer_end(json);
 }
 
-static void put_main(struct writer *json, const struct inventory_model *model)
+static void mt4g_put_main(struct writer *json, const struct inventory_model *model)
 {
     writer_map(json, "main", WRITER_BLOCK);
-    put_latency(json, mt4g_number_of(model, "main", "latency"));
+    mt4g_put_latency(json, mt4g_number_of(model, "main", "latency"));
     mt4g_put_fact(json, model, "memory_bus_bits", "memoryBusWidth", "bit", 1);
     mt4g_put_fact(json, model, "memory_clock_max_mhz", "memoryClockRate", "kHz", 1000);
-    put_plain(json, "readBandwidth", "GiB/s", to_gib,
-              mt4g_number_of(model, "main", "bandwidth.read"));
+    mt4g_put_plain(json, "readBandwidth", "GiB/s", to_gib,
+                   mt4g_number_of(model, "main", "bandwidth.read"));
     mt4g_put_fact(json, model, "memory_bytes", "totalGlobalMem", "bytes", 1);
-    put_plain(json, "writeBandwidth", "GiB/s", to_gib,
-              mt4g_number_of(model, "main", "bandwidth.write"));
+    mt4g_put_plain(json, "writeBandwidth", "GiB/s", to_gib,
+                   mt4g_number_of(model, "main", "bandwidth.write"));
     writer_end(json);
 }
 
-static void put_memory(struct writer *json, const struct inventory_model *model)
+static void mt4g_put_memory(struct writer *json, const struct inventory_model *model)
 {
     writer_map(json, "memory", WRITER_BLOCK);
     writer_map(json, "constant", WRITER_BLOCK);
-    put_cache(json, model, "constant_l1", "l1");
-    put_cache(json, model, "constant_l15", "l1.5");
+    mt4g_put_cache(json, model, "constant_l1", "l1");
+    mt4g_put_cache(json, model, "constant_l15", "l1.5");
     mt4g_put_fact(json, model, "constant_bytes", "totalConstMem", "bytes", 1);
     writer_end(json);
-    put_cache(json, model, "l1_data", "l1");
+    mt4g_put_cache(json, model, "l1_data", "l1");
     mt4g_put_l2(json, model);
-    put_main(json, model);
-    put_cache(json, model, "read_only", "readOnly");
+    mt4g_put_main(json, model);
+    mt4g_put_cache(json, model, "read_only", "readOnly");
     writer_map(json, "shared", WRITER_BLOCK);
-    put_latency(json, mt4g_number_of(model, "shared", "latency"));
+    mt4g_put_latency(json, mt4g_number_of(model, "shared", "latency"));
     mt4g_put_fact(json, model, "shared_reserved_bytes", "reservedSharedMemPerBlock", "bytes", 1);
-    put_plain(json, "sharedMemPerBlockOptin", "bytes", 1, mt4g_number_of(model, "shared", "size"));
+    mt4g_put_plain(json, "sharedMemPerBlockOptin", "bytes", 1,
+                   mt4g_number_of(model, "shared", "size"));
     mt4g_put_fact(json, model, "shared_per_sm_bytes", "sharedMemPerMultiProcessor", "bytes", 1);
     writer_end(json);
-    put_cache(json, model, "texture", "texture");
+    mt4g_put_cache(json, model, "texture", "texture");
     writer_end(json);
 }
 
-static void put_compute(struct writer *json, const struct inventory_model *model)
+static void mt4g_put_compute(struct writer *json, const struct inventory_model *model)
 {
     int64_t sms = facts_int(&model->identity, "sms", -1);
     int64_t cores = facts_int(&model->identity, "cores", -1);
@@ -263,7 +264,7 @@ static void put_compute(struct writer *json, const struct inventory_model *model
     writer_end(json);
 }
 
-static void put_general(struct writer *json, const struct inventory_model *model)
+static void mt4g_put_general(struct writer *json, const struct inventory_model *model)
 {
     const char *capability = facts_text(&model->identity, "compute_capability");
     int major, minor;
@@ -281,8 +282,8 @@ static void put_general(struct writer *json, const struct inventory_model *model
 }
 
 /* CUDA encodes version 12.2 as 12020. */
-static void put_driver(struct writer *json, const struct inventory *inventory,
-                       const struct inventory_model *model)
+static void mt4g_put_driver(struct writer *json, const struct inventory *inventory,
+                            const struct inventory_model *model)
 {
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
@@ -301,11 +302,11 @@ void report_json_mt4g(const struct inventory *inventory, const struct inventory_
 {
     struct writer json = {.out = out_text};
     writer_map(&json, NULL, WRITER_BLOCK);
-    put_compute(&json, model);
-    put_general(&json, model);
-    put_memory(&json, model);
+    mt4g_put_compute(&json, model);
+    mt4g_put_general(&json, model);
+    mt4g_put_memory(&json, model);
     writer_map(&json, "meta", WRITER_BLOCK);
-    put_driver(&json, inventory, model);
+    mt4g_put_driver(&json, inventory, model);
     writer_text(&json, "gpumemtopo", inventory->version);
     writer_text(&json, "timestamp", inventory->generated);
     writer_end(&json);

@@ -8,7 +8,7 @@
 
 #include "report/style.h"
 
-static unsigned clamp(unsigned long columns)
+static unsigned style_clamp_width(unsigned long columns)
 {
     if (columns < REPORT_WIDTH_MIN)
         return REPORT_WIDTH_MIN;
@@ -20,20 +20,20 @@ static unsigned width_of(int fd, bool terminal)
     uint64_t columns = 0;
     struct winsize size;
     if (str_parse_u64(getenv("COLUMNS"), &columns) == 0 && columns)
-        return clamp(columns);
+        return style_clamp_width(columns);
     if (terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col)
-        return clamp(size.ws_col);
+        return style_clamp_width(size.ws_col);
     return REPORT_WIDTH;
 }
 
-static bool is_set(const char *name)
+static bool style_is_set(const char *name)
 {
     const char *value = getenv(name);
     return value && *value;
 }
 
 /* Depends on the environment (LC_ALL, ...) at run time. */
-static bool has_boxes(void)
+static bool style_has_boxes(void)
 {
     locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
     if (!locale)
@@ -50,8 +50,8 @@ struct report_style report_style_for(int fd)
     bool dumb = !term || strcmp(term, "dumb") == 0;
     return (struct report_style){
         .width = width_of(fd, terminal),
-        .colour = terminal && !dumb && !is_set("NO_COLOR"),
-        .boxes = has_boxes(),
+        .colour = terminal && !dumb && !style_is_set("NO_COLOR"),
+        .boxes = style_has_boxes(),
     };
 }
 

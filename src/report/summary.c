@@ -50,7 +50,7 @@ void report_timing(const struct gpu_result *slowest, struct strbuf *out_text)
 enum { ENTRIES_MAX = 30, WATCHED_MAX = 3, NAME_MAX = 40, MEMORY_COLUMNS = 14 };
 
 /* GPUs that were measured although another process computed on them. */
-static size_t count_busy(const struct inventory *inventory)
+static size_t summary_count_busy(const struct inventory *inventory)
 {
     size_t busy = 0;
     for (size_t i = 0; i < inventory->gpu_count; i++)
@@ -65,7 +65,7 @@ static void summary_put_headline(struct strbuf *out, const struct report_style *
     report_put_count(&line, inventory->total_gpus, "GPU", "GPUs");
     strbuf_puts(&line, " on ");
     report_put_count(&line, inventory->total_nodes, "node", "nodes");
-    size_t busy = count_busy(inventory);
+    size_t busy = summary_count_busy(inventory);
     strbuf_printf(&line, ": %u measured", inventory->total_measured);
     if (busy)
         strbuf_printf(&line, " (%zu busy: not judged)", busy);
@@ -203,8 +203,8 @@ static bool frame_entry(struct strbuf *out, const struct report_style *style, co
 }
 
 /* Prints the findings if there are few GPUs, else their number. */
-static void put_watched(struct strbuf *out, const struct report_style *style,
-                        const struct inventory *inventory)
+static void summary_put_watched(struct strbuf *out, const struct report_style *style,
+                                const struct inventory *inventory)
 {
     struct strbuf line = {0};
     size_t count = inventory->watch_count;
@@ -247,5 +247,5 @@ void report_summary(const struct inventory *inventory, const struct report_style
         report_put_unmeasured(out_text, style, &v->unmeasured[i]);
     }
     if (v->watch_count)
-        put_watched(out_text, style, v);
+        summary_put_watched(out_text, style, v);
 }

@@ -238,7 +238,7 @@ void report_topology(const struct inventory_model *model, const struct report_st
     text_put_clean(out_text, model->name ? model->name : model->id, NAME_COLUMNS);
     report_end_paint(out_text, style);
     strbuf_printf(out_text, ": %u measured\n", model->count);
-    hierarchy_init(&hierarchy, model);
+    report_hierarchy_init(&hierarchy, model);
     topology_draw_whole(&hierarchy, style, out_text);
-    hierarchy_fini(&hierarchy);
+    report_hierarchy_fini(&hierarchy);
 }

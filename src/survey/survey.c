@@ -162,7 +162,8 @@ static int run_loop(struct run *run, struct err *err)
 
 /* A record that cannot be written does not prevent the report. without_names: a process without MPI
  * does not make the inventory, whose pseudonyms a record with --anonymous would get. */
-static bool end_recording(const struct run *run, const struct inputs *prepared, bool without_names)
+static bool run_end_recording(const struct run *run, const struct inputs *prepared,
+                              bool without_names)
 {
     const struct root_view view = root_view(run->root);
     struct err err = {0};
@@ -178,7 +179,7 @@ static bool end_recording(const struct run *run, const struct inputs *prepared, 
 
 /* Spooled results are removed only if all of them are in the inventory. A lost rank may have
  * spooled more than it could send. */
-static void end_spool(struct run *run, const struct inputs *prepared, bool written)
+static void run_end_spool(struct run *run, const struct inputs *prepared, bool written)
 {
     const struct root_view view = root_view(run->root);
     const struct spooling *spooling = &prepared->spooling;
@@ -215,7 +216,7 @@ static enum survey_exit run_report(struct run *run, struct inputs *prepared)
 {
     enum survey_exit code = SURVEY_EXIT_NO_REPORT;
     struct err err = {0};
-    bool recorded = end_recording(run, prepared, false);
+    bool recorded = run_end_recording(run, prepared, false);
     const struct emit_input input = {
         .target = {.options = run->options,
                    .output = prepared->output,
@@ -239,7 +240,7 @@ static enum survey_exit run_report(struct run *run, struct inputs *prepared)
     bool written = emit_inventory(&input, &code, &err) == 0;
     if (!written)
         log_failure(&err);
-    end_spool(run, prepared, written);
+    run_end_spool(run, prepared, written);
     return code;
 }
 
@@ -254,12 +255,12 @@ static void end_set_spool(struct survey_end *end, const char *folder, const char
 
 /* A process without MPI leaves its results in the spool, for the last process. If the spool does
  * not have all of them, the process makes a separate inventory. */
-static enum survey_exit leave_in_spool(struct run *run, struct inputs *prepared,
-                                       struct survey_end *end)
+static enum survey_exit run_leave_in_spool(struct run *run, struct inputs *prepared,
+                                           struct survey_end *end)
 {
     end_set_spool(end, prepared->spooling.folder, prepared->spooling.owner.path);
     if (!spool_is_incomplete(run, &prepared->spooling)) {
-        bool recorded = end_recording(run, prepared, true);
+        bool recorded = run_end_recording(run, prepared, true);
         return recorded && end->spool ? SURVEY_EXIT_OK : SURVEY_EXIT_NO_REPORT;
     }
     char *own = str_format("%s.rank-%d", prepared->output, run->comm->place.task);
@@ -355,7 +356,7 @@ static double time_limit_for_gpu(const struct survey_options *options,
 }
 
 /* On a terminal: a person who did not expect it can still stop it. */
-static void print_load_notice(const struct survey_options *options)
+static void run_print_load_notice(const struct survey_options *options)
 {
     enum { FULL_LOAD_S = 10 };
     bool by_profile = options->profile == PROFILE_FULL && !options->probes;
@@ -385,7 +386,7 @@ static enum survey_exit run_rank_0(struct run *run, struct survey_end *end)
         if (prepared.spooling.folder)
             exit_file_name_spool(prepared.spooling.folder, prepared.spooling.owner.identity.output);
         end->limit_s = time_limit_for_gpu(options, &prepared.config);
-        print_load_notice(options);
+        run_print_load_notice(options);
         rc = run_survey(run, &prepared, end->limit_s, &err);
         code = rc == -EINVAL ? SURVEY_EXIT_BAD_INPUT : SURVEY_EXIT_NO_REPORT;
     }
@@ -394,7 +395,7 @@ static enum survey_exit run_rank_0(struct run *run, struct survey_end *end)
         if (spool_owner_leave(&prepared.spooling.owner) == SPOOL_NOBODY)
             spooling_remove_folder(&prepared.spooling); /* only if it is empty */
     } else if (comm_is_standalone(run->comm)) {
-        code = leave_in_spool(run, &prepared, end);
+        code = run_leave_in_spool(run, &prepared, end);
     } else {
         end->lost_ranks = root_view(run->root).lost_ranks || root_quiet_ranks(run->root);
         end->reported = true;
@@ -405,7 +406,7 @@ static enum survey_exit run_rank_0(struct run *run, struct survey_end *end)
 }
 
 /* Tells all other ranks to leave. */
-static void send_quit(struct comm *comm, bool lost_ranks)
+static void run_send_quit(struct comm *comm, bool lost_ranks)
 {
     for (int rank = 1; rank < comm->size; rank++) {
         struct err ignored = {0};
@@ -466,7 +467,7 @@ struct survey_end survey_run(struct comm *comm, const struct survey_options *giv
         else
             end.code = run_rank_0(&run, &end);
         run.reported_s = clock_monotonic_s() - run.started_s;
-        send_quit(comm, end.lost_ranks);
+        run_send_quit(comm, end.lost_ranks);
         double taken_s = cpu_used_s(&usage) - used_before_s;
         log_debug("rank %d: %.3f s of CPU, %ld MiB, %" PRIu64 " bytes in %" PRIu64 " messages",
                   comm->rank, taken_s, usage.ru_maxrss / 1024, comm->bytes, comm->messages);

@@ -26,7 +26,7 @@ static const char *const event_names[RANK_EVENTS] = {
     [RANK_EVENT_GIVEN_NONE] = "given_none",
     [RANK_EVENT_FELL_SILENT] = "fell_silent",
     [RANK_EVENT_OVERDUE] = "overdue",
-    [RANK_EVENT_TOLD_ALL] = "told_all",
+    [RANK_EVENT_GOT_ALL] = "got_all",
     [RANK_EVENT_ASKED_AGAIN] = "asked_again",
 };
 
@@ -159,7 +159,7 @@ static const struct life {
     const char *events, *end;
     bool refused;
 } lives[] = {
-    {&machines[0], "heard announced given_gpus heard told_all heard", "finished", false},
+    {&machines[0], "heard announced given_gpus heard got_all heard", "finished", false},
     {&machines[0], "heard announced given_none heard", "idle", false},
     {&machines[0], "heard announced given_none fell_silent", "idle_lost", false},
     {&machines[0], "heard announced given_none fell_silent heard", "idle", false},
@@ -170,15 +170,15 @@ static const struct life {
     {&machines[0], "heard fell_silent given_none", "missed", false},
     {&machines[0], "heard announced given_gpus fell_silent", "lost", false},
     {&machines[0], "heard announced given_gpus overdue heard", "measuring", false},
-    {&machines[0], "heard announced given_gpus overdue told_all", "finished", false},
+    {&machines[0], "heard announced given_gpus overdue got_all", "finished", false},
     {&machines[0], "heard given_gpus", "starting", true},
     {&machines[0], "heard announced announced", "announced", true},
     {&machines[0], "heard announced fell_silent", "announced", true},
     {&machines[0], "heard given_none announced", "missed", true},
     {&machines[0], "heard announced given_none overdue", "idle", true},
     {&machines[0], "heard announced given_gpus announced", "measuring", true},
-    {&machines[0], "heard announced given_gpus told_all fell_silent", "finished", true},
-    {&machines[0], "heard announced given_gpus told_all told_all", "finished", true},
+    {&machines[0], "heard announced given_gpus got_all fell_silent", "finished", true},
+    {&machines[0], "heard announced given_gpus got_all got_all", "finished", true},
     {&machines[1], "heard fell_silent heard said_quit heard", "quit", false},
     {&machines[1], "heard fell_silent gave_up", "given_up", false},
     {&machines[1], "heard fell_silent gave_up heard", "heard", false},

@@ -27,7 +27,7 @@ static void crc_init(void)
                 (crc_tables[k - 1][b] >> 8) ^ crc_tables[0][crc_tables[k - 1][b] & 255];
 }
 
-static uint32_t load(const unsigned char *data)
+static uint32_t crc_load(const unsigned char *data)
 {
     return data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 | (uint32_t)data[3] << 24;
 }
@@ -39,8 +39,8 @@ static uint32_t crc_update(uint32_t crc, const unsigned char *data, size_t lengt
     if (!t[0][1])
         crc_init();
     for (; length >= SLICES; data += SLICES, length -= SLICES) {
-        uint32_t a = crc ^ load(data), b = load(data + 4);
-        uint32_t c = load(data + 8), d = load(data + 12);
+        uint32_t a = crc ^ crc_load(data), b = crc_load(data + 4);
+        uint32_t c = crc_load(data + 8), d = crc_load(data + 12);
         crc = t[15][a & 255] ^ t[14][a >> 8 & 255] ^ t[13][a >> 16 & 255] ^ t[12][a >> 24] ^
               t[11][b & 255] ^ t[10][b >> 8 & 255] ^ t[9][b >> 16 & 255] ^ t[8][b >> 24] ^
               t[7][c & 255] ^ t[6][c >> 8 & 255] ^ t[5][c >> 16 & 255] ^ t[4][c >> 24] ^

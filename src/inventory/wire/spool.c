@@ -106,7 +106,7 @@ char *spool_gpu_path(const char *folder, const char *uuid)
 
 /* A umask that lets a group write would let it change results. Where modes cannot be changed, they
  * mean nothing. */
-static void keep_from_others(int fd)
+static void spool_keep_from_others(int fd)
 {
     struct stat info;
     if (fstat(fd, &info) == 0 && info.st_mode & (S_IWGRP | S_IWOTH))
@@ -114,7 +114,7 @@ static void keep_from_others(int fd)
 }
 
 /* Writes the origin and the content, which is released. */
-static int write_spool_file(const char *path, const struct spool_origin *origin,
+static int spool_write_file(const char *path, const struct spool_origin *origin,
                             enum spool_frame type, struct strbuf *content, struct err *err)
 {
     struct new_file file = {0};
@@ -128,7 +128,7 @@ static int write_spool_file(const char *path, const struct spool_origin *origin,
                  : new_file_create(path, &file, err);
     if (rc)
         goto out;
-    keep_from_others(file.fd);
+    spool_keep_from_others(file.fd);
     rc = new_file_append(&file, bytes.data, bytes.length, err);
     if (rc)
         goto out;
@@ -147,7 +147,7 @@ int spool_write_gpu(const char *folder, const struct spool_origin *origin,
     struct strbuf content = {0};
     char *path = spool_gpu_path(folder, gpu->uuid);
     gpu_result_encode(gpu, &content);
-    int rc = write_spool_file(path, origin, FRAME_GPU, &content, err);
+    int rc = spool_write_file(path, origin, FRAME_GPU, &content, err);
     free(path);
     return rc;
 }
@@ -160,7 +160,7 @@ int spool_write_survey(const char *folder, const struct spool_origin *origin,
                                : str_copy(origin->survey);
     char *path = path_of(folder, survey_prefix, name);
     schema_encode(&plan_schema, survey, &content);
-    int rc = write_spool_file(path, origin, FRAME_SURVEY, &content, err);
+    int rc = spool_write_file(path, origin, FRAME_SURVEY, &content, err);
     free(path);
     free(name);
     return rc;
@@ -220,7 +220,7 @@ bool spool_begins(const void *data, size_t length)
 }
 
 /* Checks the first line: the magic word and the version of the format. *out_length: its length. */
-static int read_line(const char *data, size_t length, size_t *out_length, struct err *err)
+static int spool_read_line(const char *data, size_t length, size_t *out_length, struct err *err)
 {
     const char *number = data + sizeof magic - 1;
     const char *end =
@@ -255,7 +255,7 @@ static int decode_frame(const struct frame *frame, const struct schema *schema, 
     return wire_end(&reader, schema->name, err);
 }
 
-static int read_content(const struct frame *frame, struct spool_file *file, struct err *err)
+static int spool_read_content(const struct frame *frame, struct spool_file *file, struct err *err)
 {
     if (frame->type == FRAME_SURVEY) {
         file->kind = SPOOL_SURVEY;
@@ -270,7 +270,7 @@ static int read_content(const struct frame *frame, struct spool_file *file, stru
     return rc;
 }
 
-static int read_frames(struct frame_reader *reader, struct spool_file *file, struct err *err)
+static int spool_read_frames(struct frame_reader *reader, struct spool_file *file, struct err *err)
 {
     struct frame frame;
     int rc = next_frame(reader, &frame, err);
@@ -284,7 +284,7 @@ static int read_frames(struct frame_reader *reader, struct spool_file *file, str
     rc = next_frame(reader, &frame, err);
     if (rc)
         return rc;
-    rc = read_content(&frame, file, err);
+    rc = spool_read_content(&frame, file, err);
     if (rc)
         return rc;
     if (frame_reader_pending(reader))
@@ -298,10 +298,10 @@ int spool_read(const void *data, size_t length, const char *name, struct spool_f
     struct frame_reader reader = {0};
     struct spool_file file = {0};
     size_t line = 0;
-    int rc = read_line(data, length, &line, err);
+    int rc = spool_read_line(data, length, &line, err);
     if (!rc) {
         frame_reader_add(&reader, (const char *)data + line, length - line);
-        rc = read_frames(&reader, &file, err);
+        rc = spool_read_frames(&reader, &file, err);
     }
     frame_reader_fini(&reader);
     if (rc) {
@@ -355,7 +355,7 @@ struct counting {
     struct spool_count count;
 };
 
-static bool count_name(void *user, DIR *folder, const char *name)
+static bool spool_count_name(void *user, DIR *folder, const char *name)
 {
     (void)folder;
     struct counting *counting = user;
@@ -367,7 +367,7 @@ static bool count_name(void *user, DIR *folder, const char *name)
 int spool_count(const char *folder, const char *survey, struct spool_count *out_count)
 {
     struct counting counting = {.plans = str_format("%s%s%s", survey_prefix, survey, rank_infix)};
-    int rc = each_name(folder, count_name, &counting);
+    int rc = each_name(folder, spool_count_name, &counting);
     free(counting.plans);
     if (!rc)
         *out_count = counting.count;
@@ -376,34 +376,21 @@ int spool_count(const char *folder, const char *survey, struct spool_count *out_
 
 static const mode_t others_write = S_IWGRP | S_IWOTH;
 
-/* The owner of the folder that a path is in. */
-static int folder_owner(const char *path, uid_t *out_owner)
-{
-    struct stat info;
-    size_t length = (size_t)(str_last_part(path) - path);
-    char *folder = length ? str_copy_n(path, length) : str_copy(".");
-    if (!folder)
-        return -ENOMEM;
-    int rc = stat(folder, &info) ? -errno : 0;
-    free(folder);
-    if (!rc)
-        *out_owner = info.st_uid;
-    return rc;
-}
-
 int spool_trust_file(const char *path, struct err *err)
 {
-    struct stat info;
-    uid_t owner = 0;
+    struct stat info, folder_info;
     if (lstat(path, &info))
         return err_set_at(err, -errno, path, 0, 0, "cannot be looked at: %s", strerror(errno));
-    int rc = folder_owner(path, &owner);
+    size_t length = (size_t)(str_last_part(path) - path);
+    char *folder = length ? str_copy_n(path, length) : str_copy(".");
+    int rc = stat(folder, &folder_info) ? -errno : 0;
+    free(folder);
     if (rc)
         return err_set_at(err, rc, path, 0, 0, "its folder cannot be looked at: %s", strerror(-rc));
     if (!S_ISREG(info.st_mode))
         return err_set_at(err, -EPERM, path, 0, 0,
                           "is a link or a device: a survey writes plain files into its spool");
-    if (info.st_uid != geteuid() && info.st_uid != owner)
+    if (info.st_uid != geteuid() && info.st_uid != folder_info.st_uid)
         return err_set_at(
             err, -EPERM, path, 0, 0,
             "belongs to user %lu, who is neither you nor the owner of the spool; copy "

@@ -19,7 +19,7 @@ void spool_plain_name(char *name);
 /* Which survey a file belongs to, and when it was written. Strings are owned if the file was
  * read. */
 struct spool_origin {
-    char *survey; /* the same in all files of one survey; "" if the rank had not been told yet */
+    char *survey; /* the same in all files of one survey; "" if the rank did not know it yet */
     char *version;
     char *backend;
     uint64_t seed;

@@ -30,7 +30,7 @@ void spool_identity_fini(struct spool_identity *identity)
 
 /* Locks belong to the open file, not to the process, so they survive when the process closes
  * another descriptor of the same file. Going from exclusive to shared is atomic. */
-static int lock(int fd, short type, off_t from, off_t count)
+static int owner_lock(int fd, short type, off_t from, off_t count)
 {
     struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = count};
     return fcntl(fd, F_OFD_SETLK, &range) ? -errno : 0;
@@ -40,15 +40,15 @@ enum { ALL = 0 }; /* as l_len: to the end of the file, however long it is */
 
 /* Goes from the lock on all bytes to the lock on the own byte; no other process can take all bytes
  * meanwhile. */
-static void keep_own(const struct spool_owner *owner)
+static void owner_keep_own(const struct spool_owner *owner)
 {
-    lock(owner->fd, F_RDLCK, owner->rank, 1);
+    owner_lock(owner->fd, F_RDLCK, owner->rank, 1);
     if (owner->rank)
-        lock(owner->fd, F_UNLCK, 0, owner->rank);
-    lock(owner->fd, F_UNLCK, owner->rank + 1, ALL);
+        owner_lock(owner->fd, F_UNLCK, 0, owner->rank);
+    owner_lock(owner->fd, F_UNLCK, owner->rank + 1, ALL);
 }
 
-static bool is_held(int rc)
+static bool owner_is_held(int rc)
 {
     return rc == -EAGAIN || rc == -EACCES;
 }
@@ -56,7 +56,7 @@ static bool is_held(int rc)
 /* The file has lines "key: value" with these keys. */
 static const char *const keys[] = {"survey", "job", "output", "who", "merged", "exit_code"};
 
-static void read_identity(int fd, struct spool_identity *out)
+static void owner_read_identity(int fd, struct spool_identity *out)
 {
     char text[16384];
     struct spool_identity identity = {0};
@@ -81,26 +81,20 @@ static void read_identity(int fd, struct spool_identity *out)
     *out = identity;
 }
 
-static int write_identity(int fd, const struct spool_identity *identity)
+static int owner_write_identity(int fd, const struct spool_identity *identity)
 {
     struct strbuf text = {0};
     strbuf_printf(&text, "survey: %s\njob: %s\noutput: %s\nwho: %s\nmerged: %zu\nexit_code: %d\n",
                   identity->survey, identity->job, identity->output, identity->who,
                   identity->merged, identity->exit_code);
-    int rc = lseek(fd, 0, SEEK_SET) ? -errno : 0;
-    if (rc)
-        goto out;
-    rc = io_write_all(fd, text.data, text.length);
-    if (rc)
-        goto out;
-    if (ftruncate(fd, (off_t)text.length))
+    int rc = lseek(fd, 0, SEEK_SET) ? -errno : io_write_all(fd, text.data, text.length);
+    if (!rc && ftruncate(fd, (off_t)text.length))
         rc = -errno;
-out:
     strbuf_fini(&text);
     return rc;
 }
 
-static int make_folder(const char *path, struct err *err)
+static int owner_make_folder(const char *path, struct err *err)
 {
     struct stat info;
     if (mkdir(path, 0755) && errno != EEXIST)
@@ -125,20 +119,21 @@ static char *owner_path(const struct spool_candidate *candidate)
     return str_format("%s/.owner-%016" PRIx64, candidate->folder, str_hash(of));
 }
 
-static bool is_same_job(const struct spool_identity *identity, const struct spool_candidate *own)
+static bool owner_is_same_job(const struct spool_identity *identity,
+                              const struct spool_candidate *own)
 {
     return *own->job && str_equal(identity->job, own->job) && identity->survey && identity->output;
 }
 
 /* False if another process has removed the file, or moved the folder, since it was opened. */
-static bool is_in_place(const struct spool_owner *owner)
+static bool owner_is_in_place(const struct spool_owner *owner)
 {
     struct stat opened, named;
     return fstat(owner->fd, &opened) == 0 && stat(owner->path, &named) == 0 &&
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-static int set_aside(const char *folder, char **out_aside, struct err *err)
+static int owner_set_aside(const char *folder, char **out_aside, struct err *err)
 {
     char stamp[CLOCK_STAMP_MAX];
     clock_utc_stamp(1, stamp);
@@ -164,7 +159,7 @@ static int become_owner(const struct spool_candidate *candidate, struct spool_ow
                                               .job = str_copy(candidate->job),
                                               .output = str_copy(candidate->output),
                                               .who = str_copy(candidate->who)};
-    int rc = write_identity(owner->fd, &owner->identity);
+    int rc = owner_write_identity(owner->fd, &owner->identity);
     if (!rc)
         return 0;
     unlink(owner->path);
@@ -176,15 +171,15 @@ static int become_owner(const struct spool_candidate *candidate, struct spool_ow
  * neither is possible now, because another process is just joining, or leaving as the last one. */
 static int lock_any(struct spool_owner *owner)
 {
-    int rc = lock(owner->fd, F_WRLCK, 0, ALL);
-    owner->unlocked = rc && !is_held(rc);
-    if (!is_held(rc))
+    int rc = owner_lock(owner->fd, F_WRLCK, 0, ALL);
+    owner->unlocked = rc && !owner_is_held(rc);
+    if (!owner_is_held(rc))
         return 0;
-    return lock(owner->fd, F_RDLCK, owner->rank, 1) ? -EAGAIN : 1;
+    return owner_lock(owner->fd, F_RDLCK, owner->rank, 1) ? -EAGAIN : 1;
 }
 
-static int refuse(const struct spool_candidate *candidate, const struct spool_owner *owner,
-                  struct err *err)
+static int owner_refuse(const struct spool_candidate *candidate, const struct spool_owner *owner,
+                        struct err *err)
 {
     const char *who = owner->identity.who;
     return err_set_at(err, -EBUSY, candidate->output, 0, 0,
@@ -203,24 +198,24 @@ static int try_join(const struct spool_candidate *candidate, struct spool_owner 
                                : err_set_at(err, -errno, owner->path, 0, 0, "cannot create: %s",
                                             strerror(errno));
     int locked = lock_any(owner);
-    if (locked < 0 || !is_in_place(owner))
+    if (locked < 0 || !owner_is_in_place(owner))
         return -EAGAIN;
     spool_identity_fini(&owner->identity);
-    read_identity(owner->fd, &owner->identity);
-    bool ours = is_same_job(&owner->identity, candidate);
+    owner_read_identity(owner->fd, &owner->identity);
+    bool ours = owner_is_same_job(&owner->identity, candidate);
     if (locked)
-        return ours ? 0 : refuse(candidate, owner, err);
+        return ours ? 0 : owner_refuse(candidate, owner, err);
     struct spool_count left = {0};
     int rc = ours ? 0 : spool_count(candidate->folder, "", &left);
     if (rc)
         return err_set_at(err, rc, candidate->folder, 0, 0, "cannot be read: %s", strerror(-rc));
     if (left.files && candidate->exclusive) {
-        rc = set_aside(candidate->folder, out_aside, err);
+        rc = owner_set_aside(candidate->folder, out_aside, err);
         return rc ? rc : -EAGAIN;
     }
     owner->mixed = left.files != 0;
     rc = ours ? 0 : become_owner(candidate, owner, err);
-    keep_own(owner);
+    owner_keep_own(owner);
     return rc;
 }
 
@@ -234,7 +229,7 @@ int spool_owner_join(const struct spool_candidate *candidate, struct spool_owner
     for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
         if (i)
             nanosleep(&pause, NULL);
-        rc = make_folder(candidate->folder, err);
+        rc = owner_make_folder(candidate->folder, err);
         if (!rc)
             rc = try_join(candidate, &owner, out_aside, err);
         if (rc && owner.fd >= 0) {
@@ -243,7 +238,7 @@ int spool_owner_join(const struct spool_candidate *candidate, struct spool_owner
         }
     }
     if (rc == -EAGAIN)
-        rc = refuse(candidate, &owner, err);
+        rc = owner_refuse(candidate, &owner, err);
     if (rc)
         spool_owner_fini(&owner);
     else
@@ -260,9 +255,9 @@ int spool_owner_open(const char *path, int rank, struct spool_owner *out_owner, 
         spool_owner_fini(&owner);
         return err_set_at(err, rc, path, 0, 0, "cannot open: %s", strerror(-rc));
     }
-    read_identity(owner.fd, &owner.identity);
-    int locked = lock(owner.fd, F_RDLCK, rank, 1);
-    owner.unlocked = locked && !is_held(locked);
+    owner_read_identity(owner.fd, &owner.identity);
+    int locked = owner_lock(owner.fd, F_RDLCK, rank, 1);
+    owner.unlocked = locked && !owner_is_held(locked);
     *out_owner = owner;
     return 0;
 }
@@ -271,18 +266,18 @@ enum spool_others spool_owner_leave(struct spool_owner *owner)
 {
     if (!owner->path || owner->unlocked)
         return SPOOL_OTHERS;
-    lock(owner->fd, F_UNLCK, 0, ALL);
+    owner_lock(owner->fd, F_UNLCK, 0, ALL);
     enum spool_others others = SPOOL_OTHERS;
     /* Rank 0's byte comes last: if two processes leave at once, the one that has locked the other
      * bytes is the last. */
-    if (!lock(owner->fd, F_WRLCK, 1, ALL))
-        others = lock(owner->fd, F_WRLCK, 0, 1) ? SPOOL_RANK_0 : SPOOL_NOBODY;
-    if (!is_in_place(owner))
+    if (!owner_lock(owner->fd, F_WRLCK, 1, ALL))
+        others = owner_lock(owner->fd, F_WRLCK, 0, 1) ? SPOOL_RANK_0 : SPOOL_NOBODY;
+    if (!owner_is_in_place(owner))
         return SPOOL_GONE;
     if (others == SPOOL_OTHERS)
         return SPOOL_OTHERS;
     spool_identity_fini(&owner->identity);
-    read_identity(owner->fd, &owner->identity);
+    owner_read_identity(owner->fd, &owner->identity);
     return others;
 }
 
@@ -290,7 +285,7 @@ void spool_owner_set_merged(struct spool_owner *owner, size_t files, int exit_co
 {
     owner->identity.merged = files;
     owner->identity.exit_code = exit_code;
-    write_identity(owner->fd, &owner->identity);
+    owner_write_identity(owner->fd, &owner->identity);
 }
 
 void spool_owner_remove(const struct spool_owner *owner)

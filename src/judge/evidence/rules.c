@@ -34,7 +34,7 @@ static void health_rule_apply(struct judge *judge, const struct health_row *row)
 /* Boards have NVLinks that are not connected, and on cards without a bridge none is. So a GPU is
  * accused if more links are down than on most of its model or, without a majority, if some are down
  * and some active. */
-static void check_nvlinks(struct judge *judge)
+static void rule_check_nvlinks(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct fact_column *down =
@@ -57,8 +57,8 @@ static void check_nvlinks(struct judge *judge)
 
 /* A GPU that is not registered with the fabric cannot use its NVLinks. Where no GPU of the model
  * is, the site does not use the fabric. */
-static void check_unregistered(struct judge *judge, uint32_t gpu, const struct fact_column *column,
-                               const char *state)
+static void rule_check_unregistered(struct judge *judge, uint32_t gpu,
+                                    const struct fact_column *column, const char *state)
 {
     const struct fleet *fleet = &judge->fleet;
     if (fleet->gpus[gpu].group == GROUP_NONE)
@@ -75,7 +75,7 @@ static void check_unregistered(struct judge *judge, uint32_t gpu, const struct f
                                      state, usual->votes, usual->known));
 }
 
-static void check_fabric(struct judge *judge)
+static void rule_check_fabric(struct judge *judge)
 {
     static const struct {
         const char *state;
@@ -99,7 +99,7 @@ static void check_fabric(struct judge *judge)
             findings_add_rule(judge, gpu, "health.fabric_state", EVIDENCE_FAULT, wrong[k].kind, NAN,
                               str_copy(wrong[k].words));
         else
-            check_unregistered(judge, gpu, column, state);
+            rule_check_unregistered(judge, gpu, column, state);
     }
 }
 
@@ -115,7 +115,7 @@ static size_t worst_xid(const unsigned *numbers, size_t count)
     return worst;
 }
 
-static void check_xids(struct judge *judge)
+static void rule_check_xids(struct judge *judge)
 {
     const struct fact_column *column =
         fleet_facts(&judge->fleet, SET_HEALTH, health_key(HEALTH_XID));
@@ -141,7 +141,7 @@ static void check_xids(struct judge *judge)
     }
 }
 
-static void check_inforom(struct judge *judge)
+static void rule_check_inforom(struct judge *judge)
 {
     const struct fact_column *column =
         fleet_facts(&judge->fleet, SET_HEALTH, health_key(HEALTH_INFOROM_VALID));
@@ -153,7 +153,7 @@ static void check_inforom(struct judge *judge)
     }
 }
 
-static void check_throttle(struct judge *judge)
+static void rule_check_throttle(struct judge *judge)
 {
     const struct fact_column *column =
         fleet_facts(&judge->fleet, SET_HEALTH, health_key(HEALTH_THROTTLE));
@@ -170,7 +170,8 @@ static void check_throttle(struct judge *judge)
 }
 
 /* A link that is slower under load than GPU and slot allow. */
-static void check_link(struct judge *judge, const char *key, const char *max_key, const char *words)
+static void rule_check_link(struct judge *judge, const char *key, const char *max_key,
+                            const char *words)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, key);
@@ -193,7 +194,7 @@ static void check_link(struct judge *judge, const char *key, const char *max_key
 }
 
 /* A mode that changes with the next reset: the change was requested and is not in effect yet. */
-static void check_pending(struct judge *judge, const char *key, const char *pending_key)
+static void rule_check_pending(struct judge *judge, const char *key, const char *pending_key)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct fact_column *now = fleet_facts(fleet, SET_CONFIG, key);
@@ -214,15 +215,15 @@ void stage_rules(struct judge *judge)
     for (size_t i = 0; i < HEALTH_FACTS; i++)
         if (catalogue_health[i].rule)
             health_rule_apply(judge, &catalogue_health[i]);
-    check_inforom(judge);
-    check_nvlinks(judge);
-    check_fabric(judge);
-    check_xids(judge);
-    check_throttle(judge);
-    check_link(judge, "pcie_gen", "pcie_gen_max", "generation ");
-    check_link(judge, "pcie_width", "pcie_width_max", "x");
-    check_pending(judge, "ecc", "ecc_pending");
-    check_pending(judge, "mig", "mig_pending");
+    rule_check_inforom(judge);
+    rule_check_nvlinks(judge);
+    rule_check_fabric(judge);
+    rule_check_xids(judge);
+    rule_check_throttle(judge);
+    rule_check_link(judge, "pcie_gen", "pcie_gen_max", "generation ");
+    rule_check_link(judge, "pcie_width", "pcie_width_max", "x");
+    rule_check_pending(judge, "ecc", "ecc_pending");
+    rule_check_pending(judge, "mig", "mig_pending");
 }
 
 #define MEMORY " of the memory that was tested"

@@ -16,20 +16,21 @@ static bool gives_no_answer(enum gpu_status status)
 }
 
 /* Crashed or hung twice. */
-static bool is_dead(const struct fleet_gpu *gpu)
+static bool gpu_is_dead(const struct fleet_gpu *gpu)
 {
     return gives_no_answer(gpu->status) && gives_no_answer(gpu->run.first_status);
 }
 
-static bool has_hung(const struct fleet_gpu *gpu)
+static bool gpu_has_hung(const struct fleet_gpu *gpu)
 {
-    return is_dead(gpu) && (gpu->status == GPU_TIMED_OUT || gpu->run.first_status == GPU_TIMED_OUT);
+    return gpu_is_dead(gpu) &&
+           (gpu->status == GPU_TIMED_OUT || gpu->run.first_status == GPU_TIMED_OUT);
 }
 
-static void tally_count(struct tally *tally, const struct fleet_gpu *gpu)
+static void tally_add_gpu(struct tally *tally, const struct fleet_gpu *gpu)
 {
     tally->measured += gpu->measured;
-    tally->hung += has_hung(gpu);
+    tally->hung += gpu_has_hung(gpu);
 }
 
 /* On a slow machine healthy GPUs exceed the time limit too. So a time-out counts only if on
@@ -75,7 +76,7 @@ static void tries_report(struct judge *judge, uint32_t number, enum evidence evi
 }
 
 /* If no GPU of several nodes could be measured, the reason is not one of the GPUs. */
-static bool is_everywhere(const struct fleet *fleet)
+static bool failure_is_everywhere(const struct fleet *fleet)
 {
     bool measured = false, several = false;
     for (size_t i = 0; i < fleet->count; i++) {
@@ -91,18 +92,18 @@ void stage_tries(struct judge *judge)
     const struct fleet *fleet = &judge->fleet;
     struct tally *nodes = mem_array(fleet->symbols.count + 1, sizeof *nodes); /* by symbol */
     struct tally *models = mem_array(fleet->group_count, sizeof *models);
-    bool everywhere = is_everywhere(fleet);
+    bool everywhere = failure_is_everywhere(fleet);
     for (size_t i = 0; i < fleet->count; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[i];
-        tally_count(&nodes[gpu->node], gpu);
+        tally_add_gpu(&nodes[gpu->node], gpu);
         if (gpu->group != GROUP_NONE)
-            tally_count(&models[gpu->group], gpu);
+            tally_add_gpu(&models[gpu->group], gpu);
     }
     for (size_t i = 0; i < fleet->count; i++) {
         const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[i]];
         const struct tally *model = gpu->group == GROUP_NONE ? &none : &models[gpu->group];
-        bool no_answer = is_dead(gpu) && !everywhere &&
-                         (!has_hung(gpu) || hang_counts(&nodes[gpu->node], model));
+        bool no_answer = gpu_is_dead(gpu) && !everywhere &&
+                         (!gpu_has_hung(gpu) || hang_counts(&nodes[gpu->node], model));
         if (gpu->run.first_status != GPU_OK)
             tries_report(judge, fleet->order[i], no_answer ? EVIDENCE_NO_ANSWER : EVIDENCE_WORKER);
     }

@@ -97,7 +97,7 @@ static void census_take_gpu(struct census *census, const struct inventory_gpu *g
     work->accept->models[m].measured += measured;
 }
 
-/* Fewer GPUs are missing only if every rank that could have seen them told its GPUs. */
+/* Fewer GPUs are missing only if every rank that could have seen them listed its GPUs. */
 static void accept_count(struct accept *accept, const char *node, const char *model,
                          const char *what, size_t ordered, size_t found, size_t unknown)
 {

@@ -14,7 +14,7 @@ struct inputs {
     char inventory_sha256[SHA256_TEXT], order_sha256[SHA256_TEXT];
 };
 
-static int read_inventory(const char *path, struct inputs *inputs, struct err *err)
+static int accept_read_inventory(const char *path, struct inputs *inputs, struct err *err)
 {
     struct strbuf text = {0};
     int rc = yaml_load_text(path, &yaml_limits_plain, &text, err);
@@ -44,8 +44,8 @@ static int accept_read_order(const char *path, const struct judge_config *config
     return rc;
 }
 
-static int write_reports(const struct command_options *options, const struct accept *accept,
-                         const struct inputs *inputs)
+static int accept_write_reports(const struct command_options *options, const struct accept *accept,
+                                const struct inputs *inputs)
 {
     const struct accept_source source = {
         .inventory_path = str_last_part(options->files[0]),
@@ -83,14 +83,14 @@ int command_accept(const struct command_options *options)
     if (!rc)
         rc = accept_read_order(options->order, &basis.config, &inputs, &err);
     if (!rc)
-        rc = read_inventory(options->files[0], &inputs, &err);
+        rc = accept_read_inventory(options->files[0], &inputs, &err);
     if (!rc)
         rc = accept_compare(&inputs.order, &inputs.inventory, &accept, &err);
     int code = command_exit_code(rc);
     if (rc)
         log_failure(&err);
     else
-        code = write_reports(options, &accept, &inputs);
+        code = accept_write_reports(options, &accept, &inputs);
     accept_fini(&accept);
     order_fini(&inputs.order);
     inventory_fini(&inputs.inventory);

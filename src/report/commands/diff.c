@@ -33,7 +33,7 @@ static bool diff_was_measured(const struct inventory_gpu *gpu)
     return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER;
 }
 
-static bool is_outlier(const struct inventory_gpu *gpu)
+static bool diff_is_outlier(const struct inventory_gpu *gpu)
 {
     return gpu && gpu->status == GPU_OUTLIER;
 }
@@ -86,7 +86,7 @@ static size_t diff_put_accused(struct strbuf *out, const struct side *before,
         const struct inventory_gpu *now = &after->inventory->gpus[i];
         const struct inventory_gpu *then = inventory_find_gpu(before->lookup, now->uuid);
         struct strbuf line = {0};
-        if (!is_outlier(now) || is_outlier(then))
+        if (!diff_is_outlier(now) || diff_is_outlier(then))
             continue;
         worse += then && diff_was_measured(then);
         if (!diff_begin_entry(out, count++, "\nOutliers now, but not before:\n"))
@@ -108,7 +108,7 @@ static void diff_put_no_longer_outliers(struct strbuf *out, const struct side *b
         const struct inventory_gpu *then = &before->inventory->gpus[i];
         const struct inventory_gpu *now = inventory_find_gpu(after->lookup, then->uuid);
         struct strbuf line = {0};
-        if (!is_outlier(then) || !now || now->status != GPU_OK ||
+        if (!diff_is_outlier(then) || !now || now->status != GPU_OK ||
             !diff_begin_entry(out, count++, "\nOutliers before, but not now:\n"))
             continue;
         diff_begin_line(&line, now);
@@ -191,7 +191,7 @@ static int diff_by_cause(const void *left, const void *right)
     return str_order(a->cause, b->cause);
 }
 
-static int by_cause_and_place(const void *left, const void *right)
+static int diff_by_cause_and_place(const void *left, const void *right)
 {
     const struct change *a = left, *b = right;
     int order = diff_by_cause(a, b);
@@ -244,7 +244,7 @@ static void diff_put_settings(struct strbuf *out, const struct inventory *judged
                 changes[count++] =
                     (struct change){&judged->watch[i], judged->watch[i].findings[f].cause};
     if (count)
-        qsort(changes, count, sizeof *changes, by_cause_and_place);
+        qsort(changes, count, sizeof *changes, diff_by_cause_and_place);
     strbuf_puts(out, count ? "\nSettings:\n" : "");
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && diff_by_cause(&changes[i], &changes[end]) == 0;)
@@ -254,14 +254,14 @@ static void diff_put_settings(struct strbuf *out, const struct inventory *judged
     free(changes);
 }
 
-static bool is_counter(const struct inventory_finding *finding)
+static bool diff_is_counter(const struct inventory_finding *finding)
 {
     return strncmp(finding->metric, "health.", 7) == 0;
 }
 
 static bool diff_is_figure(const struct inventory_finding *finding)
 {
-    return !diff_is_setting(finding) && !is_counter(finding);
+    return !diff_is_setting(finding) && !diff_is_counter(finding);
 }
 
 /* The watched findings of one sort. */
@@ -303,7 +303,7 @@ static void diff_put_lists(struct strbuf *out, const struct inventory *judged)
     }
     if (judged->outlier_count > ENTRIES_MAX)
         strbuf_printf(out, "  and %zu more\n", judged->outlier_count - ENTRIES_MAX);
-    diff_put_watched(out, judged, "Errors and repairs", is_counter);
+    diff_put_watched(out, judged, "Errors and repairs", diff_is_counter);
     diff_put_watched(out, judged, "A little worse, perhaps by chance", diff_is_figure);
 }
 

@@ -128,7 +128,7 @@ static int store_files(struct history_store *store, const struct command_options
 }
 
 /* Opens the store and adds the files of the command line. Returns an exit code. */
-static int open_store(const struct command_options *options, struct history_store *store)
+static int history_open_store(const struct command_options *options, struct history_store *store)
 {
     struct err err = {0};
     int rc = history_store_open(options->store, options->file_count > 0, store, &err);
@@ -224,7 +224,7 @@ static int history_report(const struct command_options *options, const struct pa
     return code == EXIT_DONE && bad ? EXIT_BAD_INPUT : code;
 }
 
-static int check_flags(const struct command_options *options)
+static int history_check_flags(const struct command_options *options)
 {
     const char *wrong = options->metric && !options->gpu       ? "--metric needs --gpu"
                         : options->html && !options->gpu       ? "--html needs --gpu"
@@ -239,11 +239,11 @@ int command_history(const struct command_options *options)
 {
     struct history_store store = {0};
     struct paths paths = {options->files, (size_t)options->file_count};
-    int added = EXIT_DONE, code = check_flags(options);
+    int added = EXIT_DONE, code = history_check_flags(options);
     if (code)
         return code;
     if (options->store) {
-        added = open_store(options, &store);
+        added = history_open_store(options, &store);
         if (!store.folder || !store.files) {
             history_store_close(&store);
             return added;

@@ -42,7 +42,7 @@ static int accused_order(const void *left, const void *right)
 }
 
 /* A GPU may be in `outliers` and in several entries of `nodes`: it counts once. */
-static void count_kinds(const struct inventory *inventory, size_t *kinds)
+static void nagios_count_kinds(const struct inventory *inventory, size_t *kinds)
 {
     size_t room = inventory->outlier_count, count = 0;
     for (size_t i = 0; i < inventory->node_finding_count; i++)
@@ -66,7 +66,7 @@ static void count_kinds(const struct inventory *inventory, size_t *kinds)
     free(accused);
 }
 
-static void count_all(const struct inventory *inventory, int64_t now_s, struct counts *out)
+static void nagios_count_all(const struct inventory *inventory, int64_t now_s, struct counts *out)
 {
     int64_t made_s;
     *out = (struct counts){.unmeasured = inventory->total_unmeasured,
@@ -80,7 +80,7 @@ static void count_all(const struct inventory *inventory, int64_t now_s, struct c
     for (size_t i = 0; i < inventory->node_finding_count; i++)
         out->absent += inventory->node_findings[i].node && !inventory->node_findings[i].accused &&
                        !inventory->node_findings[i].gpu_count;
-    count_kinds(inventory, out->kinds);
+    nagios_count_kinds(inventory, out->kinds);
 }
 
 /* Why nothing can be said; NULL if it can. */
@@ -203,7 +203,7 @@ enum nagios_state report_nagios(const struct inventory *inventory,
 {
     static const char *const names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
     struct counts counts;
-    count_all(inventory, limits->now_s, &counts);
+    nagios_count_all(inventory, limits->now_s, &counts);
     const char *unknown = unknown_reason(inventory, &counts, limits);
     enum nagios_state state =
         unknown ? NAGIOS_UNKNOWN : nagios_state_of(inventory, &counts, limits);

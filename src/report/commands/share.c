@@ -150,7 +150,7 @@ static int sample_population_order(const struct sample *a, const struct sample *
 }
 
 /* By model, part, metric and GPU; the newest first, and the first file of equal times. */
-static int by_figure(const void *left, const void *right)
+static int sample_order(const void *left, const void *right)
 {
     const struct sample *a = left, *b = right;
     int order = sample_population_order(a, b);
@@ -178,7 +178,7 @@ static void share_drop_older(struct share *share)
 }
 
 /* The samples of one metric, which follow each other. Returns their number. */
-static size_t run_length(const struct sample *samples, size_t count)
+static size_t sample_run_length(const struct sample *samples, size_t count)
 {
     size_t n = 0;
     while (n < count && strcmp(samples[n].metric, samples[0].metric) == 0)
@@ -203,8 +203,8 @@ static double at_clock(const struct sample *sample, double share_of_clock, doubl
     return isfinite(factor) && factor > 0 ? sample->value / factor : sample->value;
 }
 
-static void sketch(const struct share *share, const struct sample *samples, size_t n, double clock,
-                   struct world_population *population)
+static void share_sketch_figure(const struct share *share, const struct sample *samples, size_t n,
+                                double clock, struct world_population *population)
 {
     struct world_figure figure = {.n = (uint32_t)n};
     const struct judge_metric *rule = rule_of(share, samples[0].metric);
@@ -247,9 +247,9 @@ static void sketch_population(const struct share *share, const struct sample *sa
     struct world_population *population = world_have_population(model, samples[0].part);
     double clock = usual_clock(share, samples, count);
     for (size_t i = 0, n; i < count; i += n) {
-        n = run_length(samples + i, count - i);
+        n = sample_run_length(samples + i, count - i);
         if (*samples[i].metric)
-            sketch(share, samples + i, n, clock, population);
+            share_sketch_figure(share, samples + i, n, clock, population);
         else
             share_describe(samples + i, n, world, population);
     }
@@ -278,7 +278,7 @@ void report_share(const struct inventory *inventories, size_t count,
     for (size_t i = 0; i < count; i++)
         share_add_inventory(&share, i);
     if (share.sample_count) {
-        qsort(share.samples, share.sample_count, sizeof *share.samples, by_figure);
+        qsort(share.samples, share.sample_count, sizeof *share.samples, sample_order);
         share_drop_older(&share);
         sketch_all(&share, &own);
     }

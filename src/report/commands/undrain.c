@@ -25,7 +25,7 @@ struct drained {
     const char *kind, *uuid, *cause; /* of the reason; NULL: it is not ours */
 };
 
-static bool is_measured(const struct inventory_gpu *gpu)
+static bool undrain_is_measured(const struct inventory_gpu *gpu)
 {
     return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER;
 }
@@ -42,7 +42,7 @@ int undrain_times_add(struct undrain_times *times, const struct inventory *inven
         return err_set_at(err, -EINVAL, path, 0, 0, "does not tell when it was made");
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
-        if (!gpu->uuid || !is_measured(gpu))
+        if (!gpu->uuid || !undrain_is_measured(gpu))
             continue;
         times->items =
             mem_grow(times->items, &times->capacity, times->count + 1, sizeof *times->items);
@@ -84,11 +84,11 @@ static void undrain_settle(struct undrain_times *times)
     times->count = count;
 }
 
-static bool is_measured_since(const struct undrain_times *times, const struct inventory_gpu *gpu,
-                              int64_t since_s)
+static bool undrain_is_measured_since(const struct undrain_times *times,
+                                      const struct inventory_gpu *gpu, int64_t since_s)
 {
     const struct undrain_time wanted = {.uuid = gpu->uuid};
-    if (!gpu->uuid || !is_measured(gpu) || !times->count)
+    if (!gpu->uuid || !undrain_is_measured(gpu) || !times->count)
         return false;
     const struct undrain_time *found =
         bsearch(&wanted, times->items, times->count, sizeof *times->items, time_order);
@@ -110,8 +110,9 @@ struct node_gpus {
     const struct inventory_gpu *named; /* the one of the reason */
 };
 
-static struct node_gpus find_gpus(const struct inventory *judged, const struct undrain_times *times,
-                                  const struct drained *drained)
+static struct node_gpus undrain_find_gpus(const struct inventory *judged,
+                                          const struct undrain_times *times,
+                                          const struct drained *drained)
 {
     struct node_gpus found = {0};
     for (size_t i = 0; i < judged->gpu_count; i++) {
@@ -119,7 +120,7 @@ static struct node_gpus find_gpus(const struct inventory *judged, const struct u
         if (!str_equal(gpu->node, drained->node))
             continue;
         found.count++;
-        if (!is_measured_since(times, gpu, drained->since_s))
+        if (!undrain_is_measured_since(times, gpu, drained->since_s))
             found.stale = gpu->uuid ? gpu->uuid : "a GPU";
         if (str_equal(gpu->uuid, drained->uuid))
             found.named = gpu;
@@ -128,8 +129,8 @@ static struct node_gpus find_gpus(const struct inventory *judged, const struct u
 }
 
 /* Why the node stays drained; NULL: it is healthy. */
-static const char *why_not(const struct inventory *judged, const struct drained *drained,
-                           const struct node_gpus *gpus, const struct drain_lines *bad)
+static const char *undrain_refusal(const struct inventory *judged, const struct drained *drained,
+                                   const struct node_gpus *gpus, const struct drain_lines *bad)
 {
     size_t there = 0, wanted = 0;
     if (!gpus->count || gpus->stale)
@@ -187,8 +188,8 @@ static void undrain_put_node(const struct inventory *judged, const struct undrai
 {
     if (!drained->kind)
         return;
-    struct node_gpus gpus = find_gpus(judged, times, drained);
-    const char *why = why_not(judged, drained, &gpus, bad);
+    struct node_gpus gpus = undrain_find_gpus(judged, times, drained);
+    const char *why = undrain_refusal(judged, drained, &gpus, bad);
     if (why)
         strbuf_printf(out_notes, "%s: %s\n", drained->node, why);
     else

@@ -99,7 +99,7 @@ static int validate_load(const struct inventory_gpu *gpu, struct err *err)
     return 0;
 }
 
-static bool is_second_value(const struct fact *fact)
+static bool fact_is_second_value(const struct fact *fact)
 {
     double value = fact_number(fact);
     if (fact->kind == FACT_INT || fact->kind == FACT_REAL)
@@ -118,19 +118,19 @@ static int validate_repeats(const struct inventory_gpu *gpu, struct err *err)
                        "%.80s: first_try has status %s, expected crashed, timed_out or failed",
                        validate_name_of(gpu), gpu_status_name(gpu->run.first_status));
     for (size_t i = 0; i < gpu->measured_again.count; i++)
-        if (!is_second_value(&gpu->measured_again.items[i]))
+        if (!fact_is_second_value(&gpu->measured_again.items[i]))
             return err_set(err, -EINVAL,
                            "%.80s: measured_again: %.80s is neither a possible figure nor null",
                            validate_name_of(gpu), gpu->measured_again.items[i].key);
     return 0;
 }
 
-static bool is_of_two(const char *confirmed)
+static bool confirmation_is_of_two(const char *confirmed)
 {
     return str_equal(confirmed, "2 of 2") || str_equal(confirmed, "1 of 2");
 }
 
-static bool is_by_figures(const char *confirmed)
+static bool confirmation_is_by_figures(const char *confirmed)
 {
     unsigned figures = 0;
     int length = 0;
@@ -149,18 +149,18 @@ static const struct fact *validate_second_value(const struct inventory_finding *
     return own && own->kind != FACT_UNKNOWN ? own : NULL;
 }
 
-static int check_one_confirmed(const struct inventory_finding *finding, bool accused,
-                               const struct inventory_gpu *gpu, struct err *err)
+static int validate_confirmation(const struct inventory_finding *finding, bool accused,
+                                 const struct inventory_gpu *gpu, struct err *err)
 {
     const char *confirmed = finding->confirmed;
-    if (!(is_of_two(confirmed) || is_by_figures(confirmed) ||
+    if (!(confirmation_is_of_two(confirmed) || confirmation_is_by_figures(confirmed) ||
           str_equal(confirmed, "by its cause") || str_equal(confirmed, "no")))
         return err_set(
             err, -EINVAL,
             "%.80s: %.80s is confirmed \"%.40s\", expected 2 of 2, 1 of 2, by its cause, "
             "by N figures or no",
             validate_name_of(gpu), finding->metric, confirmed);
-    if (is_of_two(confirmed) && !validate_second_value(finding, gpu))
+    if (confirmation_is_of_two(confirmed) && !validate_second_value(finding, gpu))
         return err_set(err, -EINVAL,
                        "%.80s: %.80s is confirmed \"%s\", but measured_again has no value of it",
                        validate_name_of(gpu), finding->metric, confirmed);
@@ -176,7 +176,7 @@ static int validate_confirmed(const struct inventory_outlier *entry, bool accuse
     int rc = 0;
     for (size_t i = 0; i < entry->finding_count && !rc; i++)
         if (entry->findings[i].confirmed)
-            rc = check_one_confirmed(&entry->findings[i], accused, gpu, err);
+            rc = validate_confirmation(&entry->findings[i], accused, gpu, err);
     return rc;
 }
 
@@ -204,7 +204,7 @@ static int known_text_order(const void *a, const void *b)
     return strcmp(left->text, right->text);
 }
 
-static const struct known_text *index_find(const struct index *index, const char *text)
+static const struct known_text *known_text_find(const struct index *index, const char *text)
 {
     return bsearch(&(struct known_text){.text = text}, index->entries, index->count,
                    sizeof *index->entries, known_text_order);
@@ -247,21 +247,22 @@ static int build_indices(struct checker *c, struct err *err)
 static bool validate_is_measured(const struct checker *c, const struct inventory_gpu *gpu)
 {
     return gpu->status == GPU_OK || gpu->status == GPU_OUTLIER ||
-           (gpu->status == GPU_BUSY && gpu->uuid && !index_find(&c->unmeasured, gpu->uuid));
+           (gpu->status == GPU_BUSY && gpu->uuid && !known_text_find(&c->unmeasured, gpu->uuid));
 }
 
-static int check_gpus(struct checker *c, struct err *err)
+static int validate_gpus(struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
     for (size_t i = 0; i < v->gpu_count; i++) {
         const struct inventory_gpu *gpu = &v->gpus[i];
-        const struct known_text *model = gpu->model ? index_find(&c->models, gpu->model) : NULL;
+        const struct known_text *model =
+            gpu->model ? known_text_find(&c->models, gpu->model) : NULL;
         bool measured = validate_is_measured(c, gpu);
         if (gpu->model && !model)
             return err_set(err, -EINVAL,
                            "gpus: %.80s is of model \"%.80s\", which the file does not have",
                            gpu->uuid ? gpu->uuid : "one", gpu->model);
-        if (measured && gpu->uuid && index_find(&c->unmeasured, gpu->uuid))
+        if (measured && gpu->uuid && known_text_find(&c->unmeasured, gpu->uuid))
             return err_set(err, -EINVAL, "%.80s has status %s, but is listed in unmeasured",
                            gpu->uuid, gpu_status_name(gpu->status));
         c->measured += measured;
@@ -282,7 +283,7 @@ static int check_gpus(struct checker *c, struct err *err)
 
 /* Figures are sizes, times, rates and counts, so they are not negative. 1e18: no memory has an
  * exabyte. */
-static bool is_possible(double value)
+static bool figure_is_possible(double value)
 {
     return !isfinite(value) || (value >= 0 && value <= 1e18);
 }
@@ -290,14 +291,14 @@ static bool is_possible(double value)
 static int validate_check_figure(const char *whose, const char *metric, double value, double spread,
                                  struct err *err)
 {
-    bool odd_spread = is_possible(value);
-    if (odd_spread && is_possible(spread))
+    bool odd_spread = figure_is_possible(value);
+    if (odd_spread && figure_is_possible(spread))
         return 0;
     return err_set(err, -EINVAL, "%.80s: %s%.80s is %g, which is impossible", whose,
                    odd_spread ? "the spread of " : "", metric, odd_spread ? spread : value);
 }
 
-static int check_figures(const struct inventory *inventory, struct err *err)
+static int validate_figures(const struct inventory *inventory, struct err *err)
 {
     int rc = 0;
     for (size_t i = 0; i < inventory->gpu_count; i++) {
@@ -319,7 +320,7 @@ static int check_figures(const struct inventory *inventory, struct err *err)
     return rc;
 }
 
-static int check_count(const char *what, uint64_t stated, uint64_t found, struct err *err)
+static int validate_count(const char *what, uint64_t stated, uint64_t found, struct err *err)
 {
     if (stated == found)
         return 0;
@@ -327,7 +328,7 @@ static int check_count(const char *what, uint64_t stated, uint64_t found, struct
                    (unsigned long long)stated, (unsigned long long)found);
 }
 
-static int check_counts(const struct checker *c, struct err *err)
+static int validate_counts(const struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
     for (size_t i = 0; i < v->model_count; i++)
@@ -342,19 +343,19 @@ static int check_counts(const struct checker *c, struct err *err)
             return err_set(err, -EINVAL, "models: %.80s has count %u, but its populations %" PRIu64,
                            v->models[i].id, v->models[i].count, sum);
     }
-    int rc = check_count("survey.measured", v->total_measured, c->measured, err);
+    int rc = validate_count("survey.measured", v->total_measured, c->measured, err);
     if (rc)
         return rc;
-    rc = check_count("survey.unmeasured", v->total_unmeasured, v->unmeasured_count, err);
+    rc = validate_count("survey.unmeasured", v->total_unmeasured, v->unmeasured_count, err);
     if (rc)
         return rc;
     /* c->unmeasured has no entries without UUID: such an entry is a rank, not a GPU. */
-    return check_count("survey.gpus", v->total_gpus,
-                       (uint64_t)v->total_measured + c->unmeasured.count, err);
+    return validate_count("survey.gpus", v->total_gpus,
+                          (uint64_t)v->total_measured + c->unmeasured.count, err);
 }
 
 /* A GPU that could not be measured twice may be accused, and keeps its status. */
-static bool may_be_accused(const struct inventory_gpu *gpu)
+static bool validate_may_be_accused(const struct inventory_gpu *gpu)
 {
     return gpu->status == GPU_OUTLIER ||
            (gpu->run.first_status != GPU_OK &&
@@ -363,27 +364,29 @@ static bool may_be_accused(const struct inventory_gpu *gpu)
 }
 
 /* A GPU with status outlier is in one of the lists, and no other GPU is, with one exception. */
-static int check_accused(const struct checker *c, struct err *err)
+static int validate_accused(const struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
     uint64_t accused = 0;
     for (size_t i = 0; i < v->gpu_count; i++) {
-        bool odd = c->accused[i] ? !may_be_accused(&v->gpus[i]) : v->gpus[i].status == GPU_OUTLIER;
+        bool odd = c->accused[i] ? !validate_may_be_accused(&v->gpus[i])
+                                 : v->gpus[i].status == GPU_OUTLIER;
         accused += c->accused[i];
         if (odd)
             return err_set(err, -EINVAL, "%.80s has status %s, but is%s among those flagged",
                            v->gpus[i].uuid ? v->gpus[i].uuid : "a GPU without uuid",
                            gpu_status_name(v->gpus[i].status), c->accused[i] ? "" : " not");
     }
-    return check_count("survey.outliers", v->total_outliers, accused, err);
+    return validate_count("survey.outliers", v->total_outliers, accused, err);
 }
 
 /* The index of the GPU, found by UUID or, if it has none, by node and PCI address; -1: none. */
-static ptrdiff_t find_suspect(const struct checker *c, const struct inventory_outlier *suspect)
+static ptrdiff_t validate_find_suspect(const struct checker *c,
+                                       const struct inventory_outlier *suspect)
 {
     const struct inventory *v = c->inventory;
     if (suspect->uuid) {
-        const struct known_text *entry = index_find(&c->gpus, suspect->uuid);
+        const struct known_text *entry = known_text_find(&c->gpus, suspect->uuid);
         return entry ? (ptrdiff_t)entry->place : -1;
     }
     for (size_t i = 0; i < v->gpu_count; i++)
@@ -393,12 +396,13 @@ static ptrdiff_t find_suspect(const struct checker *c, const struct inventory_ou
     return -1;
 }
 
-static int check_suspects(const struct checker *c, const char *list,
-                          const struct inventory_outlier *suspects, size_t count, struct err *err)
+static int validate_suspects(const struct checker *c, const char *list,
+                             const struct inventory_outlier *suspects, size_t count,
+                             struct err *err)
 {
     for (size_t i = 0; i < count; i++) {
         const char *uuid = suspects[i].uuid ? suspects[i].uuid : "a GPU without uuid";
-        ptrdiff_t place = find_suspect(c, &suspects[i]);
+        ptrdiff_t place = validate_find_suspect(c, &suspects[i]);
         if (place < 0)
             return err_set(err, -EINVAL, "%s: %.80s is not among the gpus", list, uuid);
         const struct inventory_gpu *gpu = &c->inventory->gpus[place];
@@ -414,14 +418,14 @@ static int check_suspects(const struct checker *c, const char *list,
     return 0;
 }
 
-static int check_nodes(const struct checker *c, struct err *err)
+static int validate_nodes(const struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
     for (size_t i = 0; i < v->node_finding_count; i++) {
         for (size_t g = 0; g < v->node_findings[i].gpu_count; g++) {
             const char *uuid = v->node_findings[i].gpus[g];
-            const struct known_text *entry = index_find(&c->gpus, uuid);
-            if (!entry && !index_find(&c->unmeasured, uuid))
+            const struct known_text *entry = known_text_find(&c->gpus, uuid);
+            if (!entry && !known_text_find(&c->unmeasured, uuid))
                 return err_set(err, -EINVAL, "nodes: %.80s is not among the gpus", uuid);
             if (entry && v->node_findings[i].accused)
                 c->accused[entry->place] = true;
@@ -430,7 +434,7 @@ static int check_nodes(const struct checker *c, struct err *err)
     return 0;
 }
 
-static int check_exit_code(const struct inventory *inventory, struct err *err)
+static int validate_exit_code(const struct inventory *inventory, struct err *err)
 {
     bool incomplete = inventory->total_unmeasured || inventory->total_lost_ranks;
     bool odd = inventory->total_outliers || judge_accused_nodes(inventory);
@@ -440,7 +444,7 @@ static int check_exit_code(const struct inventory *inventory, struct err *err)
     return 0;
 }
 
-static int check_generated(const struct inventory *inventory, struct err *err)
+static int validate_generated(const struct inventory *inventory, struct err *err)
 {
     int64_t time_s = 0;
     if (!inventory->generated || !clock_parse_stamp(inventory->generated, &time_s))
@@ -454,7 +458,7 @@ static int check_generated(const struct inventory *inventory, struct err *err)
 static int validate_check_all(struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
-    int rc = check_generated(v, err);
+    int rc = validate_generated(v, err);
     if (rc)
         return rc;
     rc = build_indices(c, err);
@@ -462,28 +466,28 @@ static int validate_check_all(struct checker *c, struct err *err)
         return rc;
     c->counts = mem_array(v->model_count, sizeof *c->counts);
     c->accused = mem_array(v->gpu_count, sizeof *c->accused);
-    rc = check_gpus(c, err);
+    rc = validate_gpus(c, err);
     if (rc)
         return rc;
-    rc = check_figures(v, err);
+    rc = validate_figures(v, err);
     if (rc)
         return rc;
-    rc = check_counts(c, err);
+    rc = validate_counts(c, err);
     if (rc)
         return rc;
-    rc = check_suspects(c, "outliers", v->outliers, v->outlier_count, err);
+    rc = validate_suspects(c, "outliers", v->outliers, v->outlier_count, err);
     if (rc)
         return rc;
-    rc = check_suspects(c, "watch", v->watch, v->watch_count, err);
+    rc = validate_suspects(c, "watch", v->watch, v->watch_count, err);
     if (rc)
         return rc;
-    rc = check_nodes(c, err);
+    rc = validate_nodes(c, err);
     if (rc)
         return rc;
-    rc = check_accused(c, err);
+    rc = validate_accused(c, err);
     if (rc)
         return rc;
-    return check_exit_code(v, err);
+    return validate_exit_code(v, err);
 }
 
 int report_validate(const struct inventory *inventory, struct err *err)

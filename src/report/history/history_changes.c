@@ -243,7 +243,7 @@ static double splits_scatter(const struct series_splits *splits, size_t count)
     return sqrt(sum / ((double)count - 2));
 }
 
-/* A slow fall has no date. It is told as such if a line describes it better than the pieces. */
+/* A slow fall has no date. It is reported as such if a line describes it better than the pieces. */
 static void figure_check_gradual(struct history_figure *figure, const struct series_splits *splits)
 {
     struct history_point *copy = mem_array(figure->count, sizeof *copy);

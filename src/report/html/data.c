@@ -91,7 +91,7 @@ static int gpu_uuid_order(const void *a, const void *b)
     return str_order((*left)->gpu->uuid, (*right)->gpu->uuid);
 }
 
-static struct html_gpu *find_gpu(struct html_gpu **by_uuid, size_t count, const char *uuid)
+static struct html_gpu *data_find_gpu(struct html_gpu **by_uuid, size_t count, const char *uuid)
 {
     const struct inventory_gpu wanted = {.uuid = (char *)uuid};
     const struct html_gpu key = {.gpu = &wanted}, *pointer = &key;
@@ -158,14 +158,14 @@ static void data_fill_states(struct html_data *data)
     if (v->gpu_count)
         qsort(by_uuid, v->gpu_count, sizeof *by_uuid, gpu_uuid_order);
     for (size_t i = 0; i < v->outlier_count; i++)
-        if ((gpu = find_gpu(by_uuid, v->gpu_count, v->outliers[i].uuid)))
+        if ((gpu = data_find_gpu(by_uuid, v->gpu_count, v->outliers[i].uuid)))
             gpu->outlier = &v->outliers[i];
     for (size_t i = 0; i < v->watch_count; i++)
-        if ((gpu = find_gpu(by_uuid, v->gpu_count, v->watch[i].uuid)))
+        if ((gpu = data_find_gpu(by_uuid, v->gpu_count, v->watch[i].uuid)))
             gpu->watch = &v->watch[i];
     for (size_t i = 0; i < v->node_finding_count; i++)
         for (size_t g = 0; v->node_findings[i].accused && g < v->node_findings[i].gpu_count; g++)
-            if ((gpu = find_gpu(by_uuid, v->gpu_count, v->node_findings[i].gpus[g]))) {
+            if ((gpu = data_find_gpu(by_uuid, v->gpu_count, v->node_findings[i].gpus[g]))) {
                 if (!gpu->place || v->node_findings[i].kind < gpu->place->kind)
                     gpu->place = &v->node_findings[i];
                 gpu->shared |= shared_findings(&v->node_findings[i], gpu->outlier);

@@ -231,7 +231,7 @@ void html_topology(struct strbuf *out, const struct inventory_model *model)
 {
     struct hierarchy hierarchy;
     struct strbuf body = {0};
-    hierarchy_init(&hierarchy, model);
+    report_hierarchy_init(&hierarchy, model);
     double height = topology_put_levels(&body, &hierarchy);
     if (body.data && height > 1) {
         strbuf_printf(out,
@@ -242,5 +242,5 @@ void html_topology(struct strbuf *out, const struct inventory_model *model)
         strbuf_puts(out, "</svg></div>\n");
     }
     strbuf_fini(&body);
-    hierarchy_fini(&hierarchy);
+    report_hierarchy_fini(&hierarchy);
 }

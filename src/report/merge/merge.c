@@ -201,8 +201,8 @@ static int merge_read_config(const struct spool_survey *survey, struct judge_con
 }
 
 /* Uses the configuration of the newest survey, or the shipped one if no survey is known. */
-static int find_config(const struct report_merge *merge, struct report_basis *basis,
-                       struct err *err)
+static int merge_find_config(const struct report_merge *merge, struct report_basis *basis,
+                             struct err *err)
 {
     const struct merge_source *newest = NULL;
     bool differ = false;
@@ -328,7 +328,7 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
 {
     if (merge->count)
         qsort(merge->sources, merge->count, sizeof *merge->sources, source_order);
-    int rc = request->own_config ? 0 : find_config(merge, request->basis, err);
+    int rc = request->own_config ? 0 : merge_find_config(merge, request->basis, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < merge->count; i++) {

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "inventory/build.h"
 
-static bool same_command(char *const *a, size_t a_count, char *const *b, size_t b_count)
+static bool merge_same_command(char *const *a, size_t a_count, char *const *b, size_t b_count)
 {
     bool same = a_count == b_count;
     for (size_t i = 1; i < a_count && same;
@@ -20,11 +20,11 @@ static bool same_command(char *const *a, size_t a_count, char *const *b, size_t 
     return same;
 }
 
-static bool same_inventory(const struct inventory *a, const struct inventory *b)
+static bool merge_same_inventory(const struct inventory *a, const struct inventory *b)
 {
     bool same = str_equal(a->generated, b->generated) && a->total_ranks == b->total_ranks &&
                 a->seed == b->seed && a->gpu_count == b->gpu_count &&
-                same_command(a->command, a->command_count, b->command, b->command_count);
+                merge_same_command(a->command, a->command_count, b->command, b->command_count);
     for (size_t i = 0; i < a->gpu_count && same; i++)
         same = str_equal(a->gpus[i].uuid, b->gpus[i].uuid);
     return same;
@@ -40,7 +40,7 @@ static bool inventory_has_gpu(const struct inventory *inventory, const char *uui
 
 /* True if the plan was spooled while the survey of the inventory ran, by the same command and with
  * one of its GPUs. No two surveys measure the same GPU at the same time. */
-static bool is_plan_of(const struct merge_source *inventory, const struct merge_source *plan)
+static bool source_is_plan_of(const struct merge_source *inventory, const struct merge_source *plan)
 {
     enum { SLACK_MS = 2000 }; /* the time in an inventory has a resolution of seconds */
     const struct inventory *made = &inventory->inventory;
@@ -48,21 +48,22 @@ static bool is_plan_of(const struct merge_source *inventory, const struct merge_
     double age_ms = (double)inventory->time_ms - (double)plan->time_ms;
     return age_ms >= -SLACK_MS && age_ms <= 1000 * fmax(made->wall_s, 0) + SLACK_MS &&
            made->total_ranks == survey->ranks && made->seed == plan->spool.origin.seed &&
-           same_command(made->command, made->command_count, survey->command,
-                        survey->command_count) &&
+           merge_same_command(made->command, made->command_count, survey->command,
+                              survey->command_count) &&
            survey->expected_count && inventory_has_gpu(made, survey->expected[0].uuid);
 }
 
 /* True if `other` describes the same survey and is used instead of `source`: an inventory instead
  * of a plan, the plan of rank 0 instead of the plan of one rank, else the later file. */
-static bool is_described_by(const struct merge_source *source, const struct merge_source *other)
+static bool source_is_described_by(const struct merge_source *source,
+                                   const struct merge_source *other)
 {
     if (source->kind == MERGE_SURVEY && other->kind == MERGE_INVENTORY)
-        return is_plan_of(other, source);
+        return source_is_plan_of(other, source);
     if (source->kind != other->kind)
         return false;
     if (source->kind == MERGE_INVENTORY)
-        return source < other && same_inventory(&source->inventory, &other->inventory);
+        return source < other && merge_same_inventory(&source->inventory, &other->inventory);
     bool apart = source->spool.survey.apart, other_apart = other->spool.survey.apart;
     return (apart == other_apart ? source < other : apart) && *source->spool.origin.survey &&
            str_equal(source->spool.origin.survey, other->spool.origin.survey);
@@ -77,7 +78,7 @@ void merge_find_again(struct merge_source *sources, size_t count)
             heads[head_count++] = &sources[i];
     for (size_t i = 0; i < head_count; i++)
         for (size_t k = 0; k < head_count && !heads[i]->again; k++)
-            heads[i]->again = k != i && is_described_by(heads[i], heads[k]);
+            heads[i]->again = k != i && source_is_described_by(heads[i], heads[k]);
     free(heads);
 }
 
@@ -223,7 +224,7 @@ static void merge_add_ranks(const struct merge_source *sources, size_t count, si
 
 /* True for a plan or an inventory, if no other file describes the same survey. Files of GPUs belong
  * to a plan. */
-static bool is_head(const struct merge_source *source)
+static bool source_is_head(const struct merge_source *source)
 {
     return source->kind != MERGE_GPU && !source->again;
 }
@@ -238,9 +239,9 @@ static const struct merge_source *only_survey(const struct merge_source *sources
 {
     const struct merge_source *head = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (is_head(&sources[i]) && head)
+        if (source_is_head(&sources[i]) && head)
             return NULL;
-        if (is_head(&sources[i]))
+        if (source_is_head(&sources[i]))
             head = &sources[i];
     }
     for (size_t i = 0; head && i < count; i++)

@@ -44,7 +44,7 @@ static void drop_carried_out(struct merge_entry *group, size_t count)
             group[i].dropped = !group[k].planned && str_equal(group[k].survey, group[i].survey);
 }
 
-static bool is_overtaken(const struct merge_entry *entry, const struct merge_entry *kept)
+static bool source_is_overtaken(const struct merge_entry *entry, const struct merge_entry *kept)
 {
     return entry->dropped && entry->survey && kept->survey &&
            !str_equal(entry->survey, kept->survey);
@@ -68,7 +68,7 @@ void merge_pool_settle(struct merge_pool *pool,
             struct merge_entry *entry = &pool->entries[i];
             bool second = entry != kept && !entry->dropped;
             entry->dropped |= second;
-            entry->overtaken = is_overtaken(entry, kept);
+            entry->overtaken = source_is_overtaken(entry, kept);
             if (second && !entry->planned)
                 report(user, kept, entry);
         }
@@ -91,7 +91,7 @@ static uint64_t parse_time_ms(const char *stamp)
 
 /* Refuses GPUs of a model that the file does not have: they would be judged as GPUs without a
  * model. */
-static int check_models(const struct inventory *inventory, const char *path, struct err *err)
+static int source_check_models(const struct inventory *inventory, const char *path, struct err *err)
 {
     struct inventory_lookup *lookup = NULL;
     int rc = 0;
@@ -108,7 +108,7 @@ static int check_models(const struct inventory *inventory, const char *path, str
 }
 
 /* Other files of this project that may be given by mistake. */
-static int check_kind(const struct strbuf *bytes, const char *path, struct err *err)
+static int source_check_kind(const struct strbuf *bytes, const char *path, struct err *err)
 {
     if (report_record_begins(bytes))
         return err_set_at(err, -EINVAL, path, 0, 0,
@@ -124,13 +124,13 @@ static int merge_read_bytes(const struct strbuf *bytes, const char *path,
 {
     if (!spool_begins(bytes->data, bytes->length)) {
         source->kind = MERGE_INVENTORY;
-        int rc = check_kind(bytes, path, err);
+        int rc = source_check_kind(bytes, path, err);
         if (rc)
             return rc;
         rc = inventory_read_text(bytes->data ? bytes->data : "", bytes->length, path,
                                  &source->inventory, err);
         if (!rc)
-            rc = check_models(&source->inventory, path, err);
+            rc = source_check_models(&source->inventory, path, err);
         source->time_ms = rc ? 0 : parse_time_ms(source->inventory.generated);
         return rc;
     }
@@ -166,7 +166,7 @@ void merge_source_fini(struct merge_source *source)
     memset(source, 0, sizeof *source);
 }
 
-static bool is_cut_short(enum gpu_status status, const char *reason)
+static bool source_is_cut_short(enum gpu_status status, const char *reason)
 {
     return status == GPU_FAILED && reason &&
            strncmp(reason, GPU_RESULT_INTERRUPTED, sizeof GPU_RESULT_INTERRUPTED - 1) == 0;
@@ -178,13 +178,13 @@ static int merge_uuid_order(const void *a, const void *b)
 }
 
 /* The sorted UUIDs of GPUs that an interrupted survey did not measure, freed with free(). */
-static const char **find_cut_short(const struct inventory *inventory, size_t *out_count)
+static const char **source_find_cut_short(const struct inventory *inventory, size_t *out_count)
 {
     const char **uuids = mem_array(inventory->unmeasured_count, sizeof *uuids);
     size_t count = 0;
     for (size_t i = 0; i < inventory->unmeasured_count; i++) {
         const struct inventory_unmeasured *entry = &inventory->unmeasured[i];
-        if (entry->uuid && is_cut_short(entry->status, entry->reason))
+        if (entry->uuid && source_is_cut_short(entry->status, entry->reason))
             uuids[count++] = entry->uuid;
     }
     qsort(uuids, count, sizeof *uuids, merge_uuid_order);
@@ -197,7 +197,7 @@ static void pool_inventory(const struct merge_source *source, size_t number,
 {
     const struct inventory *inventory = &source->inventory;
     size_t cut_count = 0;
-    const char **cut_short = find_cut_short(inventory, &cut_count);
+    const char **cut_short = source_find_cut_short(inventory, &cut_count);
     double wall_s = isfinite(inventory->wall_s) ? inventory->wall_s : 0;
     uint64_t wall_ms = (uint64_t)(fmin(fmax(wall_s, 0), 1e9) * 1000);
     uint64_t begun_ms = source->time_ms > wall_ms ? source->time_ms - wall_ms : 0;
@@ -246,7 +246,7 @@ void merge_source_pool(struct merge_source *source, size_t number, struct merge_
         .time_ms = source->time_ms,
         .source = number,
         .survey = source->spool.origin.survey,
-        .cut_short = is_cut_short(source->spool.gpu.status, source->spool.gpu.reason),
+        .cut_short = source_is_cut_short(source->spool.gpu.status, source->spool.gpu.reason),
         .result = &source->spool.gpu,
     };
     if (source->kind == MERGE_INVENTORY)

@@ -44,12 +44,12 @@ static const enum rank_state transitions[RANK_STATES][RANK_EVENTS] = {
             [RANK_EVENT_HEARD] = RANK_MEASURING,
             [RANK_EVENT_FELL_SILENT] = RANK_LOST,
             [RANK_EVENT_OVERDUE] = RANK_LOST,
-            [RANK_EVENT_TOLD_ALL] = RANK_FINISHED,
+            [RANK_EVENT_GOT_ALL] = RANK_FINISHED,
         },
     [RANK_LOST] =
         {
             [RANK_EVENT_HEARD] = RANK_MEASURING,
-            [RANK_EVENT_TOLD_ALL] = RANK_FINISHED,
+            [RANK_EVENT_GOT_ALL] = RANK_FINISHED,
         },
     [RANK_FINISHED] =
         {
@@ -62,7 +62,7 @@ static const enum rank_state transitions[RANK_STATES][RANK_EVENTS] = {
             [RANK_EVENT_HEARD] = RANK_REPEATING,
             [RANK_EVENT_FELL_SILENT] = RANK_FINISHED,
             [RANK_EVENT_OVERDUE] = RANK_FINISHED,
-            [RANK_EVENT_TOLD_ALL] = RANK_FINISHED,
+            [RANK_EVENT_GOT_ALL] = RANK_FINISHED,
             [RANK_EVENT_ASKED_AGAIN] = RANK_REPEATING,
         },
 };

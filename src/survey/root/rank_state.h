@@ -31,7 +31,7 @@ enum rank_event {
     RANK_EVENT_GIVEN_NONE,  /* the assignment is made, it has none */
     RANK_EVENT_FELL_SILENT, /* no message for too long */
     RANK_EVENT_OVERDUE,     /* its results are not complete at its deadline */
-    RANK_EVENT_TOLD_ALL,    /* its last result is here, by message or from the spool */
+    RANK_EVENT_GOT_ALL,     /* its last result is here, by message or from the spool */
     RANK_EVENT_ASKED_AGAIN, /* rank 0 asks it to measure a GPU again */
     RANK_EVENTS
 };

@@ -338,7 +338,7 @@ void ranks_done(struct ranks *ranks, size_t rank, uint32_t position)
     member->received[position] = true;
     ranks->gpu_done++;
     if (--member->missing == 0)
-        ranks_apply(ranks, rank, RANK_EVENT_TOLD_ALL);
+        ranks_apply(ranks, rank, RANK_EVENT_GOT_ALL);
 }
 
 bool ranks_ask_again(struct ranks *ranks, size_t rank, uint32_t position)
@@ -363,7 +363,7 @@ bool ranks_repeated(struct ranks *ranks, size_t rank, uint32_t position)
         return false;
     member->repeating[position] = false;
     if (--member->missing == 0)
-        ranks_apply(ranks, rank, RANK_EVENT_TOLD_ALL);
+        ranks_apply(ranks, rank, RANK_EVENT_GOT_ALL);
     return true;
 }
 

@@ -104,7 +104,7 @@ int launcher_check_size(const struct launcher *launcher, enum launcher_pmi neede
     return launcher->size > 1 && mpi_size == 1 ? launcher_refuse(launcher, needed, err) : 0;
 }
 
-static const struct dialect *find_dialect(get_function *get_variable, int *out_rank)
+static const struct dialect *launcher_find_dialect(get_function *get_variable, int *out_rank)
 {
     for (size_t i = 0; i < COUNT_OF(dialects); i++)
         if (variable_number(get_variable, dialects[i].rank, out_rank) &&
@@ -133,7 +133,7 @@ void launcher_hydra_job(const char *words, size_t length, char *out_name, size_t
 }
 
 /* Reads /proc/PID/NAME; "" if that fails. Returns its length. */
-static size_t read_process_file(long pid, const char *name, char *text, size_t size)
+static size_t launcher_read_process_file(long pid, const char *name, char *text, size_t size)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
@@ -146,25 +146,25 @@ static size_t read_process_file(long pid, const char *name, char *text, size_t s
 }
 
 /* 0 if it cannot be read. The name of a program, in parentheses, may have any characters. */
-static long parent_of(long pid)
+static long launcher_parent_of(long pid)
 {
     char text[512];
     long parent = 0;
-    read_process_file(pid, "stat", text, sizeof text);
+    launcher_read_process_file(pid, "stat", text, sizeof text);
     const char *behind = strrchr(text, ')');
     return behind && sscanf(behind, ") %*c %ld", &parent) == 1 ? parent : 0;
 }
 
 /* Looks for Hydra's proxy among the ancestors of this process. */
-static void find_hydra_job(char *out_name, size_t size)
+static void launcher_find_hydra_job(char *out_name, size_t size)
 {
     enum { ANCESTORS_MAX = 16, WORDS_BYTES = 4096 };
     char words[WORDS_BYTES];
     long pid = (long)getppid();
     for (int i = 0; i < ANCESTORS_MAX && pid > 1 && !*out_name; i++) {
-        size_t length = read_process_file(pid, "cmdline", words, sizeof words);
+        size_t length = launcher_read_process_file(pid, "cmdline", words, sizeof words);
         launcher_hydra_job(words, length, out_name, size);
-        pid = parent_of(pid);
+        pid = launcher_parent_of(pid);
     }
 }
 
@@ -172,7 +172,7 @@ int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi n
                     struct launcher *out_launcher, struct err *err)
 {
     struct launcher launcher = {0};
-    const struct dialect *found = find_dialect(get_variable, &launcher.rank);
+    const struct dialect *found = launcher_find_dialect(get_variable, &launcher.rank);
     if (found) {
         variable_number(get_variable, found->size, &launcher.size);
         name_job(get_variable, found, &launcher);
@@ -191,7 +191,7 @@ int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi n
     launcher.unfenced =
         launcher.slurm && pmix && launcher.size > 1 && !(fence && strcmp(fence, "ring") == 0);
     if (launcher.hydra && !*launcher.job)
-        find_hydra_job(launcher.job, sizeof launcher.job);
+        launcher_find_hydra_job(launcher.job, sizeof launcher.job);
     *out_launcher = launcher;
     /* Every task would act as if it were alone, and all would survey the same GPUs. */
     bool known = launcher.slurm || launcher.hydra;

@@ -31,21 +31,21 @@ void stand_aside_watch(int owner_fd, int rank)
 
 /* True if a rank from `first` on holds its lock. Locks of this process's own file description do
  * not count. */
-static bool others_hold_locks(int owner_fd, int first)
+static bool stand_aside_others_hold_locks(int owner_fd, int first)
 {
     struct flock any = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = 0};
     return fcntl(owner_fd, F_OFD_GETLK, &any) == 0 && any.l_type != F_UNLCK;
 }
 
 /* Until the others, from rank `first` on, have ended; SIGTERM and SIGINT end it. */
-static void wait_for_others(int owner_fd, int first)
+static void stand_aside_wait(int owner_fd, int first)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
     double begin_s = clock_monotonic_s();
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     while (getppid() == watched.parent &&
-           (owner_fd >= 0 ? others_hold_locks(owner_fd, first)
+           (owner_fd >= 0 ? stand_aside_others_hold_locks(owner_fd, first)
                           : clock_monotonic_s() - begin_s < BLIND_LIMIT_S))
         nanosleep(&pause, NULL);
 }
@@ -55,7 +55,7 @@ void stand_aside_for_others(const char *owner)
     int fd = open(owner, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) /* the last one has removed it */
         return;
-    wait_for_others(fd, 1); /* a rank 0 that hangs keeps its lock */
+    stand_aside_wait(fd, 1); /* a rank 0 that hangs keeps its lock */
     close(fd);
 }
 
@@ -72,7 +72,7 @@ static void stand_aside(size_t bytes)
     /* The last rank that holds a lock makes the inventory: it must not wait for this one. */
     if (watched.owner_fd >= 0)
         fcntl(watched.owner_fd, F_OFD_SETLK, &own);
-    wait_for_others(watched.owner_fd, 0);
+    stand_aside_wait(watched.owner_fd, 0);
 }
 
 void stand_aside_when_exhausted(void)

@@ -19,7 +19,7 @@
 #include "survey/comm/limits.h"
 #include "survey/root/emit.h"
 
-static void warn_of_merge(void *user, const char *text)
+static void standalone_warn_of_merge(void *user, const char *text)
 {
     (void)user;
     log_warning("%s", text);
@@ -36,7 +36,7 @@ static int merge_spool(const struct standalone_part *part, const char *survey,
         .command = command,
         .command_count = 1,
     };
-    struct report_merge *merge = report_merge_create(warn_of_merge, NULL);
+    struct report_merge *merge = report_merge_create(standalone_warn_of_merge, NULL);
     int rc = report_merge_add_folder(merge, part->folder, survey, err);
     if (!rc)
         rc = report_merge_finish(merge, &request, inventory, err);
@@ -49,8 +49,9 @@ static int merge_spool(const struct standalone_part *part, const char *survey,
 
 /* After a success, removes the spool if all of it is in the inventory and no rank can add to it.
  * After a failure, the error is reported and the results stay: no other process need try. */
-static void leave_spool(const struct standalone_part *part, const struct inventory *inventory,
-                        bool made, size_t files, enum survey_exit code, struct spool_owner *owner)
+static void standalone_leave_spool(const struct standalone_part *part,
+                                   const struct inventory *inventory, bool made, size_t files,
+                                   enum survey_exit code, struct spool_owner *owner)
 {
     bool keep = part->options->spool != NULL;
     if (made && inventory->total_lost_ranks) {
@@ -64,8 +65,9 @@ static void leave_spool(const struct standalone_part *part, const struct invento
         rmdir(part->folder); /* fails if it is not empty */
 }
 
-static int make_inventory(const struct standalone_part *part, size_t files,
-                          struct spool_owner *owner, enum survey_exit *out_code, struct err *err)
+static int standalone_make_inventory(const struct standalone_part *part, size_t files,
+                                     struct spool_owner *owner, enum survey_exit *out_code,
+                                     struct err *err)
 {
     const struct survey_options *options = part->options;
     struct inventory inventory = {0};
@@ -85,7 +87,7 @@ static int make_inventory(const struct standalone_part *part, size_t files,
                               basis.has_baseline ? &basis.baseline : NULL);
     if (!rc)
         rc = emit_write(&target, &inventory, out_code, err);
-    leave_spool(part, &inventory, !rc, files, *out_code, owner);
+    standalone_leave_spool(part, &inventory, !rc, files, *out_code, owner);
     inventory_fini(&inventory);
     report_basis_fini(&basis);
     return rc;
@@ -106,7 +108,7 @@ static int merge_as_last(const struct standalone_part *part, struct spool_owner 
     }
     if (part->rank_0_lost && out_file_in_place(owner->identity.output))
         return STANDALONE_RANK_0_HANGS; /* it may have written to the pipe or device already */
-    int rc = make_inventory(part, count.files, owner, out_code, err);
+    int rc = standalone_make_inventory(part, count.files, owner, out_code, err);
     return rc ? rc : STANDALONE_MADE;
 }
 
