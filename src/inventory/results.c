@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -111,6 +112,16 @@ const struct inventory_unmeasured *inventory_find_unmeasured(const struct invent
                                                              const char *uuid)
 {
     return index_find(&lookup->unmeasured, uuid);
+}
+
+bool inventory_uuid_matches(const char *uuid, const char *name)
+{
+    static const char prefix[] = "GPU-";
+    const size_t length = strlen(name), skipped = sizeof prefix - 1;
+    return uuid && length &&
+           (strncasecmp(uuid, name, length) == 0 ||
+            (strncasecmp(uuid, prefix, skipped) == 0 &&
+             strncasecmp(uuid + skipped, name, length) == 0));
 }
 
 const struct inventory_value *inventory_value_of(const struct inventory_gpu *gpu,

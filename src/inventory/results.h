@@ -27,6 +27,10 @@ const struct inventory_outlier *inventory_find_watch(const struct inventory_look
 const struct inventory_unmeasured *inventory_find_unmeasured(const struct inventory_lookup *lookup,
                                                              const char *uuid);
 
+/* Whether a user means this GPU: `name` is its UUID or the beginning of it, with or without "GPU-",
+ * in upper or lower case. uuid may be NULL. */
+bool inventory_uuid_matches(const char *uuid, const char *name);
+
 /* The value of a metric of a GPU; NULL if it has none. */
 const struct inventory_value *inventory_value_of(const struct inventory_gpu *gpu,
                                                  const char *metric);

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "inventory/results.h"
 #include "markup/text.h"
-#include "report/style.h"
+#include "report/entries.h"
 
 enum { UUID_CHARS = 48, CAUSE_CHARS = 96 };
 

@@ -1,11 +1,30 @@
-/* Entries of the lists of an inventory, as text for people. style NULL: REPORT_WIDTH columns
- * without colour. */
+/* Text for a terminal: its width, colours and box characters, and entries of the lists of an
+ * inventory. style NULL: REPORT_WIDTH columns without colour. */
 #ifndef GPUMEMTOPO_REPORT_ENTRIES_H
 #define GPUMEMTOPO_REPORT_ENTRIES_H
 
 #include "base/str.h"
 #include "inventory/inventory.h"
-#include "report/style.h"
+
+enum { REPORT_WIDTH = 100, REPORT_WIDTH_MIN = 40, REPORT_WIDTH_MAX = 400 };
+
+struct report_style {
+    unsigned width; /* columns */
+    bool colour;
+    bool boxes; /* the terminal shows box-drawing characters */
+};
+
+/* The style for a stream: width and colours of the terminal (no colours with NO_COLOR or
+ * TERM=dumb); otherwise REPORT_WIDTH columns. COLUMNS overrides the width. */
+struct report_style report_style_for(int fd);
+
+/* Colours the text up to report_end_paint, unless the style has no colours or is NULL. */
+enum report_paint { REPORT_BOLD, REPORT_RED, REPORT_GREEN, REPORT_DIM };
+void report_begin_paint(struct strbuf *buffer, const struct report_style *style,
+                        enum report_paint paint);
+void report_end_paint(struct strbuf *buffer, const struct report_style *style);
+void report_put_painted(struct strbuf *buffer, const struct report_style *style,
+                        enum report_paint paint, const char *text);
 
 /* "1 GPU", "3 GPUs". */
 void report_put_count(struct strbuf *out, size_t count, const char *one, const char *many);

@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "markup/text.h"
 #include "report/entries.h"
-#include "report/style.h"
 
 enum { INDENT = 5 };
 

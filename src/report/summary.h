@@ -1,11 +1,11 @@
-/* The short summary of an inventory, printed at the end of a survey. */
+/* The short summary of an inventory, printed at the end of a survey, and the drawing of a model. */
 #ifndef GPUMEMTOPO_REPORT_SUMMARY_H
 #define GPUMEMTOPO_REPORT_SUMMARY_H
 
 #include "base/str.h"
 #include "inventory/gpu_result.h"
 #include "inventory/inventory.h"
-#include "report/style.h"
+#include "report/entries.h"
 
 /* Appends counts, models with their memories, outliers, and what could not be measured. As wide as
  * the style says (NULL: REPORT_WIDTH columns, no colour); long lists are shortened; no control
@@ -16,5 +16,9 @@ void report_summary(const struct inventory *inventory, const struct report_style
 /* Appends the probes of a GPU (the slowest one) with their seconds, longest first. Appends nothing
  * if it has no timings. */
 void report_timing(const struct gpu_result *slowest, struct strbuf *out_text);
+
+/* Appends nested boxes, from the SM down to the host link, no wider than the style says. */
+void report_topology(const struct inventory_model *model, const struct report_style *style,
+                     struct strbuf *out_text);
 
 #endif

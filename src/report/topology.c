@@ -1,5 +1,5 @@
 /* A text drawing of one model's memory hierarchy: nested rectangles of text. */
-#include "report/topology.h"
+#include "report/summary.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -14,7 +14,6 @@
 #include "report/html/html.h"
 #include "report/json.h"
 #include "report/summary.h"
-#include "report/topology.h"
 #include "same_yaml.h"
 
 /* Printing loses nothing: the second text is the first. */

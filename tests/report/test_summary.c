@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "markup/text.h"
-#include "report/style.h"
+#include "report/entries.h"
 #include "report/summary.h"
 #include "rich.h"
 

@@ -564,15 +564,6 @@ static void families_collect(struct families *families, const struct inventory *
     }
 }
 
-/* The unit at the end of the family's name; NULL: none, or another word follows it. */
-static const char *family_unit(const struct family *family)
-{
-    size_t row = prometheus_unit_row(family->unit);
-    return row < COUNT_OF(units) && ends_with(family->name, units[row].suffix)
-               ? units[row].suffix + 1
-               : NULL;
-}
-
 /* NaN: no value to export. */
 static double family_value_of(const struct inventory_gpu *gpu, const char *metric, size_t hint)
 {
@@ -590,10 +581,13 @@ static void family_put(const struct exposition *to, const struct inventory *inve
 {
     size_t row = prometheus_unit_row(family->unit);
     bool known = row < COUNT_OF(units);
+    /* The unit at the end of the name, unless another word follows it. */
+    const char *unit =
+        known && ends_with(family->name, units[row].suffix) ? units[row].suffix + 1 : NULL;
     char *help =
         str_format("%s %s%s%s.", family->reported ? "As the driver reports it:" : "Measured",
                    family->metric, known ? " in " : "", known ? units[row].what : "");
-    exposition_gauge(to, family->name, family_unit(family), help);
+    exposition_gauge(to, family->name, unit, help);
     free(help);
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];

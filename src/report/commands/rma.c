@@ -92,19 +92,6 @@ static void tar_end(struct strbuf *archive)
 /* Fewer GPUs of the same board part are no population: see docs/JUDGE.md. */
 enum { POPULATION_MIN = 5, CANDIDATES_MAX = 5 };
 
-static bool rma_begins_with(const char *text, const char *start)
-{
-    return strncasecmp(text, start, strlen(start)) == 0;
-}
-
-static bool rma_is_meant(const struct inventory_gpu *gpu, const char *uuid)
-{
-    if (!gpu->uuid || !*uuid)
-        return false;
-    return rma_begins_with(gpu->uuid, uuid) ||
-           (rma_begins_with(gpu->uuid, "GPU-") && rma_begins_with(gpu->uuid + 4, uuid));
-}
-
 static void rma_put_candidate(struct strbuf *list, size_t number, const char *uuid,
                               const char *node)
 {
@@ -120,7 +107,7 @@ static int rma_not_unique(const struct inventory *inventory, const char *uuid, s
     struct strbuf list = {0};
     size_t shown = 0;
     for (size_t i = 0; i < inventory->gpu_count && shown < CANDIDATES_MAX; i++)
-        if (rma_is_meant(&inventory->gpus[i], uuid))
+        if (inventory_uuid_matches(inventory->gpus[i].uuid, uuid))
             rma_put_candidate(&list, shown++, inventory->gpus[i].uuid, inventory->gpus[i].node);
     int rc = err_set(err, -ENOTUNIQ, "%zu GPUs begin with \"%.60s\": %s%s", found, uuid,
                      list.data ? list.data : "", found > shown ? ", ..." : "");
@@ -150,7 +137,7 @@ int rma_find_gpu(const struct inventory *inventory, const char *uuid,
     size_t count = 0;
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
-        if (!rma_is_meant(gpu, uuid))
+        if (!inventory_uuid_matches(gpu->uuid, uuid))
             continue;
         found = gpu;
         count++;

@@ -177,15 +177,6 @@ static void share_drop_older(struct share *share)
     share->sample_count = kept;
 }
 
-/* The samples of one metric, which follow each other. Returns their number. */
-static size_t sample_run_length(const struct sample *samples, size_t count)
-{
-    size_t n = 0;
-    while (n < count && strcmp(samples[n].metric, samples[0].metric) == 0)
-        n++;
-    return n;
-}
-
 static double usual_clock(const struct share *share, const struct sample *samples, size_t count)
 {
     size_t n = 0;
@@ -196,7 +187,7 @@ static double usual_clock(const struct share *share, const struct sample *sample
 }
 
 /* The figure at the usual SM clock of the population. */
-static double at_clock(const struct sample *sample, double share_of_clock, double clock)
+static double sample_at_clock(const struct sample *sample, double share_of_clock, double clock)
 {
     double ratio = sample->clock / clock;
     double factor = 1 + share_of_clock * (ratio - 1);
@@ -209,7 +200,7 @@ static void share_sketch_figure(const struct share *share, const struct sample *
     struct world_figure figure = {.n = (uint32_t)n};
     const struct judge_metric *rule = rule_of(share, samples[0].metric);
     for (size_t i = 0; i < n; i++) {
-        share->values[i] = at_clock(&samples[i], rule->follows[JUDGE_SM_CLOCK], clock);
+        share->values[i] = sample_at_clock(&samples[i], rule->follows[JUDGE_SM_CLOCK], clock);
         share->spreads[i] = samples[i].spread;
     }
     const struct robust_fit fit = robust_fit(share->values, n, share->scratch);
@@ -240,14 +231,15 @@ static void share_describe(const struct sample *samples, size_t n, struct world 
     }
 }
 
-static void sketch_population(const struct share *share, const struct sample *samples, size_t count,
-                              struct world *world)
+static void share_sketch_population(const struct share *share, const struct sample *samples,
+                                    size_t count, struct world *world)
 {
     struct world_model *model = world_have_model(world, samples[0].name, samples[0].key);
     struct world_population *population = world_have_population(model, samples[0].part);
     double clock = usual_clock(share, samples, count);
     for (size_t i = 0, n; i < count; i += n) {
-        n = sample_run_length(samples + i, count - i);
+        for (n = 1; i + n < count && strcmp(samples[i + n].metric, samples[i].metric) == 0;)
+            n++;
         if (*samples[i].metric)
             share_sketch_figure(share, samples + i, n, clock, population);
         else
@@ -255,7 +247,7 @@ static void sketch_population(const struct share *share, const struct sample *sa
     }
 }
 
-static void sketch_all(struct share *share, struct world *world)
+static void share_sketch_all(struct share *share, struct world *world)
 {
     size_t count = share->sample_count;
     share->values = mem_array(count, sizeof *share->values);
@@ -265,7 +257,7 @@ static void sketch_all(struct share *share, struct world *world)
         for (n = 1; i + n < count &&
                     sample_population_order(&share->samples[i], &share->samples[i + n]) == 0;)
             n++;
-        sketch_population(share, share->samples + i, n, world);
+        share_sketch_population(share, share->samples + i, n, world);
     }
 }
 
@@ -280,7 +272,7 @@ void report_share(const struct inventory *inventories, size_t count,
     if (share.sample_count) {
         qsort(share.samples, share.sample_count, sizeof *share.samples, sample_order);
         share_drop_older(&share);
-        sketch_all(&share, &own);
+        share_sketch_all(&share, &own);
     }
     world_add(world, &own);
     world_fini(&own);
@@ -291,25 +283,18 @@ void report_share(const struct inventory *inventories, size_t count,
     free(share.scratch);
 }
 
-/* Adds a world file to `world`, or appends an inventory. */
-static int share_take_file(const char *path, struct world *world, struct inventory *inventories,
-                           size_t *count, struct err *err)
-{
-    if (world_is_file(path))
-        return world_add_file(world, path, err);
-    int rc = inventory_read_file(path, &inventories[*count], err);
-    *count += !rc;
-    return rc;
-}
-
 static int share_files(const struct command_options *options, const struct judge_config *config,
                        struct world *world, struct err *err)
 {
     struct inventory *inventories = mem_array((size_t)options->file_count, sizeof *inventories);
     size_t count = 0;
     int rc = 0;
-    for (int i = 0; i < options->file_count && !rc; i++)
-        rc = share_take_file(options->files[i], world, inventories, &count, err);
+    for (int i = 0; i < options->file_count && !rc; i++) {
+        const bool is_world = world_is_file(options->files[i]);
+        rc = is_world ? world_add_file(world, options->files[i], err)
+                      : inventory_read_file(options->files[i], &inventories[count], err);
+        count += !rc && !is_world;
+    }
     if (!rc)
         report_share(inventories, count, config, world);
     for (size_t i = 0; i < count; i++)

@@ -10,7 +10,6 @@
 #include "markup/text.h"
 #include "report/command.h"
 #include "report/summary.h"
-#include "report/topology.h"
 
 struct compare_side {
     const struct inventory *inventory;

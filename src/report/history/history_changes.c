@@ -10,20 +10,8 @@
 
 #include "base/mem.h"
 #include "cpd/cpd.h"
+#include "inventory/results.h"
 #include "report/history/history_series.h"
-
-static bool text_begins(const char *text, const char *with)
-{
-    return strncasecmp(text, with, strlen(with)) == 0;
-}
-
-static bool uuid_matches(const char *uuid, const char *name)
-{
-    static const char prefix[] = "GPU-";
-    return *name && uuid &&
-           (text_begins(uuid, name) ||
-            (text_begins(uuid, prefix) && text_begins(uuid + sizeof prefix - 1, name)));
-}
 
 /* "3" is the index, anything else the PCI address or its end ("3b:00.0"). */
 static bool sighting_is_at(const struct history *history, const struct history_sighting *sighting,
@@ -100,7 +88,7 @@ int history_changes_gpu(const struct history *history, const char *name,
     size_t count = 0;
     for (size_t g = 0; g < history->gpu_count; g++) {
         const char *uuid = symbols_data(&history->symbols, history->gpus[g].sightings[0].uuid);
-        if (!uuid_matches(uuid, name))
+        if (!inventory_uuid_matches(uuid, name))
             continue;
         found = &history->gpus[g];
         count++;

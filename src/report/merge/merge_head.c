@@ -152,15 +152,6 @@ static void merge_count_silent(const struct merge_source *sources, size_t number
     free(ranks);
 }
 
-/* Ranks whose GPUs are not known. */
-static uint32_t merge_count_unknown(const struct inventory *inventory)
-{
-    uint32_t count = 0;
-    for (size_t i = 0; i < inventory->unmeasured_count; i++)
-        count += !inventory->unmeasured[i].uuid;
-    return count;
-}
-
 /* One flag per rank of the plan: the rank has its own plan in the same survey, as ranks without MPI
  * have. Freed with free(). */
 static bool *merge_own_plans(const struct merge_source *sources, size_t count,
@@ -213,7 +204,9 @@ static void merge_add_ranks(const struct merge_source *sources, size_t count, si
         return;
     }
     lost = source->inventory.total_lost_ranks;
-    uint32_t unknown = merge_count_unknown(&source->inventory);
+    uint32_t unknown = 0; /* ranks whose GPUs are not known */
+    for (size_t i = 0; i < source->inventory.unmeasured_count; i++)
+        unknown += !source->inventory.unmeasured[i].uuid;
     if (all) /* all GPUs are in other files, so only unknown ranks are lost */
         lost = lost < unknown ? lost : unknown;
     else

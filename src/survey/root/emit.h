@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "device/record/record_read.h"
-#include "report/style.h"
+#include "report/entries.h"
 #include "survey/options.h"
 #include "survey/root/judging.h"
 #include "survey/root/root.h"
