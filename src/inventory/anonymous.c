@@ -38,10 +38,12 @@ void anonymous_learn(struct pseudonyms *names, const struct inventory *inventory
 /* A fingerprint, the maps that it comes from, and the rates of the SMs identify the die. */
 static void leave_out_fingerprint(struct facts *facts)
 {
-    facts_remove(facts, FINGERPRINT_FACT);
+    for (size_t i = 0; i < FINGERPRINT_KEYS; i++)
+        facts_remove(facts, fingerprint_keys[i]);
+    for (size_t i = 0; i < SM_RATES_KEYS; i++)
+        facts_remove(facts, sm_rates_keys[i]);
     facts_remove(facts, FINGERPRINT_MAP);
     facts_remove(facts, FINGERPRINT_REGIONS);
-    facts_remove(facts, SM_RATES_FACT);
 }
 
 void anonymous_facts(struct pseudonyms *names, struct facts *facts)

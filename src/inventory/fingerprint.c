@@ -1,17 +1,22 @@
-/* The fingerprint of a die: text and comparison. */
+/* The fingerprint of a die: facts and comparison. */
 #include "inventory/fingerprint.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/quadrature.h"
+#include "schema/packed.h"
 
-enum { VERSION = 1, MIDDLE = SM_TEXT_CODES / 2, OTHER_SMS = 2 };
-static const double STEP_CYCLES = 0.1;
+enum { OTHER_SMS = 2 };
+
+enum { DISTANCES, USUAL, NOISE };
+const char *const fingerprint_keys[FINGERPRINT_KEYS] = {
+    [DISTANCES] = FINGERPRINT_FACT,
+    [USUAL] = "fingerprint_cycles",
+    [NOISE] = "fingerprint_noise",
+};
 
 /* An SM is at another distance if it moved by more than MOVED_CYCLES and by more than MOVED_NOISE
  * standard errors. On H200s one step of distance is 4.4 to 6 cycles; the distances of one card
@@ -29,44 +34,60 @@ void fingerprint_make(const double *latencies, size_t sms, double noise_cycles,
                       struct fingerprint *out_fingerprint)
 {
     *out_fingerprint = (struct fingerprint){
-        .sms = sms, .usual_cycles = sm_text_median(latencies, sms), .noise_cycles = noise_cycles};
+        .sms = sms, .usual_cycles = sm_median(latencies, sms), .noise_cycles = noise_cycles};
     for (size_t i = 0; i < sms; i++)
         out_fingerprint->cycles[i] = latencies[i] - out_fingerprint->usual_cycles;
 }
 
-void fingerprint_print(const struct fingerprint *fingerprint, char out_text[FINGERPRINT_TEXT_MAX])
+void fingerprint_put(const struct fingerprint *fingerprint, struct facts *out_facts)
 {
-    int at = snprintf(out_text, FINGERPRINT_TEXT_MAX, "%d %.1f %.2f ", VERSION,
-                      fmin(fingerprint->usual_cycles, 1e6), fmin(fingerprint->noise_cycles, 1e6));
-    for (size_t i = 0; i < fingerprint->sms; i++) {
-        sm_text_put(MIDDLE + round(fingerprint->cycles[i] / STEP_CYCLES), out_text + at);
-        at += 2;
-    }
-    out_text[at] = '\0';
+    double cycles[FINGERPRINT_SMS_MAX];
+    for (size_t i = 0; i < fingerprint->sms; i++)
+        cycles[i] = facts_decimals(fingerprint->cycles[i], 1);
+    facts_set_numbers(out_facts, fingerprint_keys[DISTANCES], cycles, fingerprint->sms);
+    facts_set_real(out_facts, fingerprint_keys[USUAL],
+                   facts_decimals(fingerprint->usual_cycles, 1));
+    facts_set_real(out_facts, fingerprint_keys[NOISE],
+                   facts_decimals(fingerprint->noise_cycles, 2));
 }
 
-int fingerprint_read(const char *text, struct fingerprint *out_fingerprint)
+int fingerprint_read(const struct facts *facts, struct fingerprint *out_fingerprint)
 {
     struct fingerprint read = {0};
-    char *end;
-    if (strtol(text, &end, 10) != VERSION || *end != ' ')
+    const double *cycles = facts_numbers(facts, fingerprint_keys[DISTANCES], &read.sms);
+    read.usual_cycles = fact_number(facts_get(facts, fingerprint_keys[USUAL]));
+    read.noise_cycles = fact_number(facts_get(facts, fingerprint_keys[NOISE]));
+    if (!cycles || !read.sms || read.sms > FINGERPRINT_SMS_MAX || !isfinite(read.usual_cycles) ||
+        !(read.usual_cycles > 0) || !isfinite(read.noise_cycles) || !(read.noise_cycles >= 0))
         return -EINVAL;
-    read.usual_cycles = strtod(end, &end);
-    read.noise_cycles = strtod(end, &end);
-    if (*end++ != ' ' || !(read.usual_cycles > 0) || !(read.noise_cycles >= 0))
-        return -EINVAL;
-    size_t length = strlen(end);
-    if (!length || length % 2 || length / 2 > FINGERPRINT_SMS_MAX)
-        return -EINVAL;
-    read.sms = length / 2;
     for (size_t i = 0; i < read.sms; i++) {
-        int code = sm_text_get(end + 2 * i);
-        if (code < 0)
+        if (!isfinite(cycles[i]))
             return -EINVAL;
-        read.cycles[i] = STEP_CYCLES * (code - MIDDLE);
+        read.cycles[i] = cycles[i];
     }
     *out_fingerprint = read;
     return 0;
+}
+
+/* A list of usual latency, noise, and the distances. */
+void fingerprint_pack(const struct fingerprint *fingerprint, struct strbuf *out_bytes)
+{
+    double numbers[FINGERPRINT_SMS_MAX + 2] = {fingerprint->usual_cycles,
+                                               fingerprint->noise_cycles};
+    memcpy(numbers + 2, fingerprint->cycles, fingerprint->sms * sizeof *numbers);
+    const struct fact fact = {
+        .kind = FACT_NUMBERS, .count = (uint32_t)fingerprint->sms + 2, .numbers = numbers};
+    packed_put(out_bytes, &fact);
+}
+
+void fingerprint_unpack(const char *bytes, struct fingerprint *out_fingerprint)
+{
+    struct fact fact = {0};
+    packed_get(bytes, &fact);
+    *out_fingerprint = (struct fingerprint){
+        .sms = fact.count - 2, .usual_cycles = fact.numbers[0], .noise_cycles = fact.numbers[1]};
+    memcpy(out_fingerprint->cycles, fact.numbers + 2, out_fingerprint->sms * sizeof *fact.numbers);
+    free(fact.numbers);
 }
 
 static bool comparable(const struct fingerprint *was, const struct fingerprint *is, double noise)
@@ -86,7 +107,7 @@ struct fingerprint_score fingerprint_compare(const struct fingerprint *was,
         return score;
     for (size_t i = 0; i < is->sms; i++)
         changes[i] = is->cycles[i] - was->cycles[i];
-    double middle = sm_text_median(changes, is->sms);
+    double middle = sm_median(changes, is->sms);
     double rescaled = fabs(is->usual_cycles / was->usual_cycles - 1);
     for (size_t i = 0; i < is->sms; i++) {
         double change = changes[i] - middle;

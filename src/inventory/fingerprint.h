@@ -1,5 +1,5 @@
-/* The fingerprint of a die: how far each of its SMs is from L2, as a short text, and whether two of
- * them are of one die.
+/* The fingerprint of a die: how far each of its SMs is from L2, and whether two of them are of one
+ * die.
  *
  * The distances follow from the places of the SMs that are in use, which are chosen when the die is
  * made. Dies of one model may have the same places: equal fingerprints do not prove one die,
@@ -10,14 +10,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "inventory/sm_text.h"
+#include "inventory/sm_rates.h"
 
-/* The fact of a board that has the text, and the note of a measure that has the map behind it. */
+/* The facts of a board: the distances of the SMs (FINGERPRINT_FACT), the latency of the median SM,
+ * the noise. And the notes of measures with the maps behind them. */
 #define FINGERPRINT_FACT "fingerprint"
 #define FINGERPRINT_MAP "slice_map"
 #define FINGERPRINT_REGIONS "region_map" /* of SMs and regions of the memory */
 
-enum { FINGERPRINT_SMS_MAX = SM_TEXT_SMS_MAX, FINGERPRINT_TEXT_MAX = 2 * FINGERPRINT_SMS_MAX + 64 };
+enum { FINGERPRINT_SMS_MAX = SM_RATES_SMS_MAX, FINGERPRINT_KEYS = 3 };
+extern const char *const fingerprint_keys[FINGERPRINT_KEYS];
 
 struct fingerprint {
     size_t sms;
@@ -30,11 +32,15 @@ struct fingerprint {
 void fingerprint_make(const double *latencies, size_t sms, double noise_cycles,
                       struct fingerprint *out_fingerprint);
 
-/* "1 280.9 0.12 gA...": version, usual latency, noise, two letters per SM in tenths of a cycle. */
-void fingerprint_print(const struct fingerprint *fingerprint, char out_text[FINGERPRINT_TEXT_MAX]);
+/* Sets the facts: distances in tenths of a cycle. */
+void fingerprint_put(const struct fingerprint *fingerprint, struct facts *out_facts);
 
-/* 0, or -EINVAL for a text that fingerprint_print did not write. */
-int fingerprint_read(const char *text, struct fingerprint *out_fingerprint);
+/* 0, or -EINVAL if the facts have no fingerprint, or one that fingerprint_put does not write. */
+int fingerprint_read(const struct facts *facts, struct fingerprint *out_fingerprint);
+
+/* The same in few bytes, for those who keep many, and back. */
+void fingerprint_pack(const struct fingerprint *fingerprint, struct strbuf *out_bytes);
+void fingerprint_unpack(const char *bytes, struct fingerprint *out_fingerprint);
 
 enum fingerprint_match {
     FINGERPRINT_SAME,      /* no SM is at another distance */

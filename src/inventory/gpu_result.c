@@ -190,6 +190,8 @@ static void take_note(struct gpu_result *result, const char *key)
 
 void gpu_result_take_fingerprint(struct gpu_result *result)
 {
-    take_note(result, FINGERPRINT_FACT);
-    take_note(result, SM_RATES_FACT);
+    for (size_t i = 0; i < FINGERPRINT_KEYS; i++)
+        take_note(result, fingerprint_keys[i]);
+    for (size_t i = 0; i < SM_RATES_KEYS; i++)
+        take_note(result, sm_rates_keys[i]);
 }

@@ -1,15 +1,22 @@
-/* How fast each SM reads L2: text and comparison. */
+/* How fast each SM reads L2: facts and comparison. */
 #include "inventory/sm_rates.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/quadrature.h"
 
-enum { VERSION = 1, ONE = SM_TEXT_CODES / 2, NAMED_MAX = 8 };
+enum { NAMED_MAX = 8 };
+
+enum { ALONE, NOISE, GROUP_OF, GROUPS };
+const char *const sm_rates_keys[SM_RATES_KEYS] = {
+    [ALONE] = SM_RATES_FACT,
+    [NOISE] = "sm_bandwidth_noise",
+    [GROUP_OF] = "sm_group",
+    [GROUPS] = "sm_group_bandwidth",
+};
 
 /* An SM or a group is slower if it lost more than LOSS, and more than LOSS_NOISE standard errors of
  * the difference. Chance does that to one of 132 SMs in less than one of a million comparisons. */
@@ -21,68 +28,75 @@ static const double FEW = 1.0 / 3;
 /* Slower SMs are those of a group if they are at least this share of it, and all in it. */
 static const double OF_GROUP = 0.75;
 
-void sm_rates_print(const struct sm_rates *rates, char out_text[SM_RATES_TEXT_MAX])
+static int sm_median_order(const void *a, const void *b)
 {
-    double usual = fmin(sm_text_median(rates->gbs, rates->sms), 1e6);
-    int at = snprintf(out_text, SM_RATES_TEXT_MAX, "%d %.2f %.4f ", VERSION, usual,
-                      fmin(rates->noise, 1));
-    for (size_t i = 0; i < rates->sms; i++) {
-        sm_text_put(usual > 0 ? rates->gbs[i] / usual * ONE : 0, out_text + at);
-        at += 2;
-    }
-    if (rates->groups)
-        out_text[at++] = ' ';
-    for (size_t i = 0; i < rates->sms && rates->groups; i++)
-        out_text[at++] = sm_text_letter(rates->group_of[i]);
-    out_text[at] = '\0';
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double sm_median(const double *values, size_t count)
+{
+    double sorted[SM_RATES_SMS_MAX];
+    memcpy(sorted, values, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, sm_median_order);
+    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
+void sm_rates_put(const struct sm_rates *rates, struct facts *out_facts)
+{
+    double numbers[SM_RATES_SMS_MAX];
+    for (size_t i = 0; i < rates->sms; i++)
+        numbers[i] = facts_decimals(rates->gbs[i], 2);
+    facts_set_numbers(out_facts, sm_rates_keys[ALONE], numbers, rates->sms);
+    facts_set_real(out_facts, sm_rates_keys[NOISE], facts_decimals(fmin(rates->noise, 1), 4));
+    if (!rates->groups)
+        return;
+    for (size_t i = 0; i < rates->sms; i++)
+        numbers[i] = rates->group_of[i];
+    facts_set_numbers(out_facts, sm_rates_keys[GROUP_OF], numbers, rates->sms);
     for (size_t g = 0; g < rates->groups; g++)
-        at += snprintf(out_text + at, (size_t)(SM_RATES_TEXT_MAX - at), " %.1f",
-                       fmin(rates->group_gbs[g], 1e7));
+        numbers[g] = facts_decimals(rates->group_gbs[g], 1);
+    facts_set_numbers(out_facts, sm_rates_keys[GROUPS], numbers, rates->groups);
 }
 
-/* The part of the text about groups: a letter per SM, then the rates of all of them. */
-static int sm_rates_read_groups(const char *text, struct sm_rates *rates)
+static int sm_rates_read_groups(const struct facts *facts, struct sm_rates *rates)
 {
-    for (size_t i = 0; i < rates->sms; i++) {
-        int group = sm_text_number(text[i]);
-        if (group < 0)
+    size_t sms = 0, groups = 0;
+    const double *group_of = facts_numbers(facts, sm_rates_keys[GROUP_OF], &sms);
+    const double *gbs = facts_numbers(facts, sm_rates_keys[GROUPS], &groups);
+    if (!group_of && !gbs)
+        return 0;
+    if (!group_of || !gbs || sms != rates->sms || groups > SM_RATES_GROUPS_MAX)
+        return -EINVAL;
+    for (size_t i = 0; i < sms; i++) {
+        if (!(group_of[i] >= 0 && group_of[i] < (double)groups) ||
+            group_of[i] != floor(group_of[i]))
             return -EINVAL;
-        rates->group_of[i] = (uint8_t)group;
-        rates->groups = (size_t)group >= rates->groups ? (size_t)group + 1 : rates->groups;
+        rates->group_of[i] = (uint8_t)group_of[i];
     }
-    text += rates->sms;
-    for (size_t g = 0; g < rates->groups; g++) {
-        char *end;
-        rates->group_gbs[g] = strtod(text, &end);
-        if (*text != ' ' || end == text || !(rates->group_gbs[g] > 0) ||
-            !isfinite(rates->group_gbs[g]))
+    for (size_t g = 0; g < groups; g++) {
+        if (!(gbs[g] > 0) || !isfinite(gbs[g]))
             return -EINVAL;
-        text = end;
+        rates->group_gbs[g] = gbs[g];
     }
-    return *text ? -EINVAL : 0;
+    rates->groups = groups;
+    return 0;
 }
 
-int sm_rates_read(const char *text, struct sm_rates *out_rates)
+int sm_rates_read(const struct facts *facts, struct sm_rates *out_rates)
 {
     struct sm_rates read = {0};
-    char *end;
-    if (strtol(text, &end, 10) != VERSION || *end != ' ')
+    const double *gbs = facts_numbers(facts, sm_rates_keys[ALONE], &read.sms);
+    read.noise = fact_number(facts_get(facts, sm_rates_keys[NOISE]));
+    if (!gbs || !read.sms || read.sms > SM_RATES_SMS_MAX || !isfinite(read.noise) ||
+        !(read.noise >= 0))
         return -EINVAL;
-    double usual = strtod(end, &end);
-    read.noise = strtod(end, &end);
-    if (*end++ != ' ' || !(usual > 0) || !isfinite(usual) || !(read.noise >= 0))
-        return -EINVAL;
-    size_t length = strcspn(end, " ");
-    if (!length || length % 2 || length / 2 > SM_RATES_SMS_MAX)
-        return -EINVAL;
-    read.sms = length / 2;
     for (size_t i = 0; i < read.sms; i++) {
-        int code = sm_text_get(end + 2 * i);
-        if (code < 0)
+        if (!isfinite(gbs[i]) || !(gbs[i] >= 0))
             return -EINVAL;
-        read.gbs[i] = usual * code / ONE;
+        read.gbs[i] = gbs[i];
     }
-    if (end[length] && sm_rates_read_groups(end + length + 1, &read))
+    if (!(sm_median(read.gbs, read.sms) > 0) || sm_rates_read_groups(facts, &read))
         return -EINVAL;
     *out_rates = read;
     return 0;
@@ -112,7 +126,7 @@ static struct sm_loss sm_rates_find_slower(const struct sm_rates *rates, const d
                                            double limit)
 {
     struct sm_loss loss = {.group = -1};
-    double middle = sm_text_median(ratios, rates->sms), losses[SM_RATES_SMS_MAX];
+    double middle = sm_median(ratios, rates->sms), losses[SM_RATES_SMS_MAX];
     for (size_t i = 0; i < rates->sms; i++) {
         if (!(1 - ratios[i] / middle > limit))
             continue;
@@ -123,7 +137,7 @@ static struct sm_loss sm_rates_find_slower(const struct sm_rates *rates, const d
         loss.count = 0;
     if (!loss.count)
         return loss;
-    loss.share = sm_text_median(losses, loss.count);
+    loss.share = sm_median(losses, loss.count);
     loss.group = sm_rates_group(rates, loss.sms, loss.count);
     return loss;
 }
@@ -145,7 +159,7 @@ static struct sm_loss sm_rates_find_slower_group(const struct sm_rates *was,
         ratios[g] = is->group_gbs[g] / was->group_gbs[g];
         worst = ratios[g] < ratios[worst] ? g : worst;
     }
-    double share = 1 - ratios[worst] / sm_text_median(ratios, is->groups);
+    double share = 1 - ratios[worst] / sm_median(ratios, is->groups);
     if (!(share > limit))
         return loss;
     loss.group = (int)worst;

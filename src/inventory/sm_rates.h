@@ -1,5 +1,5 @@
-/* How fast each SM of a GPU reads L2, alone and with its group, as a short text of its board; which
- * SMs became slower since an earlier survey, and which are slower than the others. */
+/* How fast each SM of a GPU reads L2, alone and with its group, as facts of its board; which SMs
+ * became slower since an earlier survey, and which are slower than the others. */
 #ifndef GPUMEMTOPO_INVENTORY_SM_RATES_H
 #define GPUMEMTOPO_INVENTORY_SM_RATES_H
 
@@ -8,15 +8,14 @@
 #include <stdint.h>
 
 #include "base/str.h"
-#include "inventory/sm_text.h"
+#include "schema/facts.h"
 
-#define SM_RATES_FACT "sm_bandwidth" /* of the board, and the note that it is taken from */
+/* The facts of a board, and the notes that they are taken from: GB/s of each SM (SM_RATES_FACT),
+ * noise, the group of each SM, GB/s of each group. */
+#define SM_RATES_FACT "sm_bandwidth"
 
-enum {
-    SM_RATES_SMS_MAX = SM_TEXT_SMS_MAX,
-    SM_RATES_GROUPS_MAX = 64,
-    SM_RATES_TEXT_MAX = 3 * SM_RATES_SMS_MAX + 12 * SM_RATES_GROUPS_MAX + 64
-};
+enum { SM_RATES_SMS_MAX = 512, SM_RATES_GROUPS_MAX = 64, SM_RATES_KEYS = 4 };
+extern const char *const sm_rates_keys[SM_RATES_KEYS];
 
 struct sm_rates {
     size_t sms, groups;                    /* groups: 0 if they are not known */
@@ -26,13 +25,14 @@ struct sm_rates {
     double group_gbs[SM_RATES_GROUPS_MAX]; /* of all SMs of a group at once */
 };
 
-/* "1 91.2 0.0012 gAgB... AABB... 1301.2 1299.8": version, rate of the median SM, noise; the rate of
- * each SM over it, two letters in steps of 1/2048; the group of each SM; the rates of the groups.
- * Without groups it ends before them. */
-void sm_rates_print(const struct sm_rates *rates, char out_text[SM_RATES_TEXT_MAX]);
+/* Sets the facts; without groups, those of the groups are left out. */
+void sm_rates_put(const struct sm_rates *rates, struct facts *out_facts);
 
-/* 0, or -EINVAL for a text that sm_rates_print did not write. */
-int sm_rates_read(const char *text, struct sm_rates *out_rates);
+/* 0, or -EINVAL if the facts have no rates, or some that sm_rates_put does not write. */
+int sm_rates_read(const struct facts *facts, struct sm_rates *out_rates);
+
+/* Of 1 to SM_RATES_SMS_MAX values. */
+double sm_median(const double *values, size_t count);
 
 /* SMs that are slower, and by which share. */
 struct sm_loss {
@@ -43,7 +43,7 @@ struct sm_loss {
     double share;
 };
 
-/* SMs, or a group, that became slower while the others did not. None if the texts have other SMs.
+/* SMs, or a group, that became slower while the others did not. None if they have other SMs.
  */
 struct sm_loss sm_rates_slower(const struct sm_rates *was, const struct sm_rates *is);
 

@@ -370,10 +370,9 @@ static void consensus_identity(const struct fleet *fleet, const struct group *gr
         bool present = false;
         for (size_t k = 0; k < group->count && !present; k++)
             present = columns->items[i].codes[group->members[k]];
-        const struct fact fact =
-            fleet_fact(fleet, &columns->items[i], group->usual[SET_HARDWARE][i].code);
         if (present)
-            facts_set(out_identity, &fact);
+            fleet_put_fact(fleet, &columns->items[i], group->usual[SET_HARDWARE][i].code,
+                           out_identity);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "schema/packed.h"
 
 void fleet_init(struct fleet *fleet, size_t capacity)
 {
@@ -88,89 +89,41 @@ const struct note_column *fleet_notes(const struct fleet *fleet, const struct me
     return NULL;
 }
 
-/* A list of numbers as bytes: this head, then each number less the smallest one, in units of the
- * last decimal. Numbers with more than PACKED_DECIMALS decimals, and numbers too far apart, are
- * kept as they are. So maps and rates of SMs take one or two bytes per SM. */
-enum { PACKED_DECIMALS = 3, PACKED_AS_IT_IS = 255 };
-struct packed {
-    int64_t smallest;
-    uint32_t count;
-    unsigned columns : 24, decimals : 8;
-    uint32_t item_bytes;
-};
-static const double powers_of_ten[PACKED_DECIMALS + 1] = {1, 10, 100, 1000};
-
-/* How many decimals all numbers have, and the smallest and largest in units of the last one. */
-static uint8_t packed_decimals(const double *numbers, size_t count, double *out_least,
-                               double *out_most)
+static bool fact_is_list(const struct fact *fact)
 {
-    uint8_t decimals = 0;
-    for (size_t i = 0; i < count; i++) {
-        while (isfinite(numbers[i]) && decimals <= PACKED_DECIMALS &&
-               round(numbers[i] * powers_of_ten[decimals]) / powers_of_ten[decimals] != numbers[i])
-            decimals++;
-        if (decimals > PACKED_DECIMALS)
-            return PACKED_AS_IT_IS;
-    }
-    *out_least = INFINITY;
-    *out_most = -INFINITY;
-    for (size_t i = 0; i < count; i++) {
-        double unit = isfinite(numbers[i]) ? round(numbers[i] * powers_of_ten[decimals]) : NAN;
-        *out_least = fmin(*out_least, unit);
-        *out_most = fmax(*out_most, unit);
-    }
-    return fabs(*out_least) < 1e15 && *out_most - *out_least < UINT32_MAX ? decimals
-                                                                          : PACKED_AS_IT_IS;
+    return fact->kind == FACT_NUMBERS || fact->kind == FACT_TEXTS;
 }
 
-static void numbers_pack(const struct fact *fact, struct strbuf *out)
+/* A list as bytes: packed numbers, or the number of texts and the texts with their NUL characters.
+ */
+static void list_put(struct strbuf *out, const struct fact *fact)
 {
-    double least = 0, most = 0;
-    struct packed head;
-    memset(&head, 0, sizeof head);
-    head.count = fact->count;
-    head.columns = fact->columns;
-    head.decimals = packed_decimals(fact->numbers, fact->count, &least, &most);
-    bool packed = head.decimals != PACKED_AS_IT_IS;
-    head.smallest = packed ? (int64_t)least : 0;
-    head.item_bytes = !packed                     ? sizeof(double)
-                      : most - least < UINT8_MAX  ? 1
-                      : most - least < UINT16_MAX ? 2
-                                                  : 4;
-    strbuf_append(out, (const char *)&head, sizeof head);
-    for (size_t i = 0; i < fact->count; i++) {
-        double number = isfinite(fact->numbers[i]) ? fact->numbers[i] : NAN;
-        uint32_t unit = UINT32_MAX; /* not known */
-        if (packed && isfinite(number))
-            unit = (uint32_t)(round(number * powers_of_ten[head.decimals]) - least);
-        unsigned char bytes[4] = {unit & 0xff, unit >> 8 & 0xff, unit >> 16 & 0xff, unit >> 24};
-        strbuf_append(out, packed ? (const char *)bytes : (const char *)&number, head.item_bytes);
-    }
+    if (fact->kind == FACT_NUMBERS)
+        packed_put(out, fact);
+    else
+        strbuf_append(out, (const char *)&fact->count, sizeof fact->count);
+    for (uint32_t i = 0; i < fact->count && fact->kind == FACT_TEXTS; i++)
+        strbuf_append(out, fact->texts[i], strlen(fact->texts[i]) + 1);
 }
 
-/* Sets the list of a fact: new memory, released by the caller. The bytes may lie at any address. */
-static void numbers_unpack(const char *data, struct fact *fact)
+/* Adds the fact with the list that these bytes are. */
+static void list_get(const char *data, enum fact_kind kind, struct fact fact,
+                     struct facts *out_facts)
 {
-    struct packed head;
-    memcpy(&head, data, sizeof head);
-    data += sizeof head;
-    fact->kind = FACT_NUMBERS;
-    fact->count = head.count;
-    fact->columns = head.columns;
-    fact->numbers = mem_array(head.count, sizeof *fact->numbers);
-    if (head.decimals == PACKED_AS_IT_IS && head.count) {
-        memcpy(fact->numbers, data, head.count * sizeof *fact->numbers);
+    fact.kind = kind;
+    if (kind == FACT_NUMBERS) {
+        packed_get(data, &fact);
+        facts_set(out_facts, &fact);
+        free(fact.numbers);
         return;
     }
-    const uint64_t unknown = ((uint64_t)1 << 8 * (head.item_bytes % 8)) - 1;
-    for (size_t i = 0; i < head.count; i++, data += head.item_bytes) {
-        uint64_t unit = 0;
-        for (size_t k = 0; k < head.item_bytes; k++)
-            unit |= (uint64_t)(unsigned char)data[k] << 8 * k;
-        fact->numbers[i] = unit == unknown ? NAN
-                                           : (double)(head.smallest + (int64_t)unit) /
-                                                 powers_of_ten[head.decimals];
-    }
+    memcpy(&fact.count, data, sizeof fact.count);
+    data += sizeof fact.count;
+    fact.texts = mem_array(fact.count, sizeof *fact.texts);
+    for (uint32_t i = 0; i < fact.count; i++, data += strlen(data) + 1)
+        fact.texts[i] = (char *)data;
+    facts_set(out_facts, &fact);
+    free(fact.texts);
 }
 
 void fleet_put_note(const struct fleet *fleet, const struct note_column *column,
@@ -194,26 +147,18 @@ void fleet_put_note(const struct fleet *fleet, const struct note_column *column,
         fact.text = (char *)data;
         break;
     case FACT_NUMBERS:
-        numbers_unpack(data, &fact);
-        break;
     case FACT_TEXTS:
-        fact.count = note->count;
-        fact.texts = mem_array(fact.count, sizeof *fact.texts);
-        for (uint32_t i = 0; i < fact.count; i++, data += strlen(data) + 1)
-            fact.texts[i] = (char *)data;
-        break;
+        list_get(data, note->kind, fact, out_facts);
+        return;
     }
     facts_set(out_facts, &fact);
-    if (note->kind == FACT_NUMBERS)
-        free(fact.numbers);
-    if (note->kind == FACT_TEXTS)
-        free(fact.texts);
 }
 
 /* Kind and value of a fact as bytes. 5 and 5.0 have the same code, because a file does not
  * distinguish them. */
 struct coded {
-    char kind; /* u: unknown, b: flag, n: number, i: integer that no double holds, t: text */
+    char kind; /* u: unknown, b: flag, n: number, i: integer that no double holds, t: text, l: list
+                  of numbers (packed), w: list of texts (with their NUL characters) */
     char bytes[sizeof(double)];
 };
 
@@ -240,6 +185,14 @@ static uint32_t fact_encode(struct symbols *symbols, const struct fact *fact, ui
         free(large);
         return code;
     }
+    if (fact_is_list(fact)) {
+        struct strbuf bytes = {0};
+        strbuf_puts(&bytes, fact->kind == FACT_NUMBERS ? "l" : "w");
+        list_put(&bytes, fact);
+        uint32_t code = symbols_add_guessed(symbols, bytes.data, bytes.length, guess);
+        strbuf_fini(&bytes);
+        return code;
+    }
     memcpy(coded.bytes, &number, sizeof number);
     if (fact->kind == FACT_BOOL)
         coded.kind = 'b';
@@ -260,7 +213,7 @@ struct fact fleet_fact(const struct fleet *fleet, const struct fact_column *colu
     const char *data = fleet_text(fleet, code);
     struct fact fact = {.key = (char *)fleet_text(fleet, column->head.name), .kind = FACT_UNKNOWN};
     double number = 0;
-    if (!fleet_known(fleet, code))
+    if (!fleet_known(fleet, code) || data[0] == 'l' || data[0] == 'w')
         return fact;
     if (data[0] == 't') {
         fact.kind = FACT_TEXT;
@@ -282,6 +235,27 @@ struct fact fleet_fact(const struct fleet *fleet, const struct fact_column *colu
         fact.real = number;
     }
     return fact;
+}
+
+void fleet_put_fact(const struct fleet *fleet, const struct fact_column *column, uint32_t code,
+                    struct facts *out_facts)
+{
+    const struct fact fact = fleet_fact(fleet, column, code);
+    const char *data = fleet_text(fleet, code);
+    if (data && (data[0] == 'l' || data[0] == 'w'))
+        list_get(data + 1, data[0] == 'l' ? FACT_NUMBERS : FACT_TEXTS, fact, out_facts);
+    else
+        facts_set(out_facts, &fact);
+}
+
+void fleet_put_facts(const struct fleet *fleet, enum fact_set set, const char *const *keys,
+                     size_t count, uint32_t gpu, struct facts *out_facts)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct fact_column *column = fleet_facts(fleet, set, keys[i]);
+        if (column && column->codes[gpu])
+            fleet_put_fact(fleet, column, column->codes[gpu], out_facts);
+    }
 }
 
 const struct fact_column *fleet_facts(const struct fleet *fleet, enum fact_set set, const char *key)
@@ -406,10 +380,7 @@ static struct fact_column *fact_column(struct fleet *fleet, enum fact_set set, c
 static uint32_t fleet_add_list(struct fleet *fleet, const struct fact *fact, uint32_t guess)
 {
     struct strbuf bytes = {0};
-    for (uint32_t i = 0; i < fact->count && fact->kind == FACT_TEXTS; i++)
-        strbuf_append(&bytes, fact->texts[i], strlen(fact->texts[i]) + 1);
-    if (fact->kind == FACT_NUMBERS)
-        numbers_pack(fact, &bytes);
+    list_put(&bytes, fact);
     uint32_t symbol =
         symbols_add_guessed(&fleet->symbols, bytes.data ? bytes.data : "", bytes.length, guess);
     strbuf_fini(&bytes);
@@ -434,12 +405,10 @@ static void fleet_add_notes(struct fleet *fleet, struct metric_column *column,
         const struct fact *fact = &facts->items[i];
         struct note *note = &note_column(fleet, column, fact->key, i)->notes[fleet->count];
         uint32_t guess = fleet->count ? note[-1].text : 0;
-        bool list = fact->kind == FACT_NUMBERS || fact->kind == FACT_TEXTS;
         note->kind = fact->kind;
         if (note_is_too_long(fact) || (fact->kind == FACT_REAL && !isfinite(fact->real))) {
             note->kind = FACT_UNKNOWN;
-        } else if (list) {
-            note->count = fact->count;
+        } else if (fact_is_list(fact)) {
             note->text = fleet_add_list(fleet, fact, guess);
         } else if (fact->kind == FACT_TEXT) {
             note->text = symbols_of_guessed(&fleet->symbols, fact->text, guess);

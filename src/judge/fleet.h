@@ -26,12 +26,8 @@ struct cell {
 /* A note beside a measure. */
 struct note {
     enum fact_kind kind;
-    uint32_t text; /* or the bytes of a list: its packed numbers, or its texts with their NUL
-                      characters */
-    union {
-        double number;
-        uint32_t count; /* of a list of texts */
-    };
+    uint32_t text; /* or the bytes of a list */
+    double number;
 };
 
 struct note_column {
@@ -166,8 +162,14 @@ const struct fact_column *fleet_facts(const struct fleet *fleet, enum fact_set s
 /* Whether a code stands for a value: the fact is present and not unknown. */
 bool fleet_known(const struct fleet *fleet, uint32_t code);
 
-/* The fact of a code. Its texts belong to the fleet. */
+/* The fact of a code. Its texts belong to the fleet. A list is unknown here: see fleet_put_fact. */
 struct fact fleet_fact(const struct fleet *fleet, const struct fact_column *column, uint32_t code);
+
+/* Adds the fact of a code, also a list; the facts of those keys that the GPU has. */
+void fleet_put_fact(const struct fleet *fleet, const struct fact_column *column, uint32_t code,
+                    struct facts *out_facts);
+void fleet_put_facts(const struct fleet *fleet, enum fact_set set, const char *const *keys,
+                     size_t count, uint32_t gpu, struct facts *out_facts);
 
 /* A fact as a number (a flag is 0 or 1); NaN if it is not a number. column may be NULL. */
 double fleet_code_number(const struct fleet *fleet, uint32_t code);

@@ -139,8 +139,7 @@ static void judge_list_differences(const struct fleet *fleet, enum fact_set set,
         bool null = recorded && (code || fleet->gpus[gpu].measured);
         if ((usual_holds(usual) && code == usual->code) || (!fleet_known(fleet, code) && !null))
             continue;
-        const struct fact fact = fleet_fact(fleet, column, code);
-        facts_set(out_facts, &fact);
+        fleet_put_fact(fleet, column, code, out_facts);
     }
 }
 
@@ -149,9 +148,8 @@ static void judge_list_facts(const struct fleet *fleet, enum fact_set set, uint3
 {
     for (size_t i = 0; i < fleet->facts[set].count; i++) {
         const struct fact_column *column = &fleet->facts[set].items[i];
-        const struct fact fact = fleet_fact(fleet, column, column->codes[gpu]);
         if (column->codes[gpu])
-            facts_set(out_facts, &fact);
+            fleet_put_fact(fleet, column, column->codes[gpu], out_facts);
     }
 }
 
@@ -160,9 +158,8 @@ static void judge_list_usual_facts(const struct fleet *fleet, const struct group
 {
     for (size_t i = 0; i < fleet->facts[set].count; i++) {
         const struct usual *usual = &group->usual[set][i];
-        const struct fact fact = fleet_fact(fleet, &fleet->facts[set].items[i], usual->code);
         if (usual_holds(usual))
-            facts_set(out_facts, &fact);
+            fleet_put_fact(fleet, &fleet->facts[set].items[i], usual->code, out_facts);
     }
 }
 

@@ -192,14 +192,14 @@ double facts_rounded(double value, int digits)
 {
     char text[40];
     snprintf(text, sizeof text, "%.*g", digits, value);
-    return isfinite(value) ? strtod(text, NULL) : NAN;
+    return isfinite(value) ? strtod(text, NULL) + 0.0 : NAN; /* never -0 */
 }
 
 double facts_decimals(double value, int digits)
 {
     char text[400];
     snprintf(text, sizeof text, "%.*f", digits, value);
-    return isfinite(value) ? strtod(text, NULL) : NAN;
+    return isfinite(value) ? strtod(text, NULL) + 0.0 : NAN; /* never -0 */
 }
 
 static bool is_number(const struct fact *fact)

@@ -17,7 +17,7 @@ import fast_yaml as yaml  # noqa: E402
 
 REPORT = pathlib.Path(sys.argv[2]).resolve()
 IDENTITY = [(r"uuid: \S+", "uuid: GPU-{name}"), (r"node: \S+", "node: {name}"),
-            (r"serial: \S+", "serial: null"), (r', fingerprint: "[^"]*"', ""),
+            (r"serial: \S+", "serial: null"), (r",\s+fingerprint: \[[^\]]*\]", ""), (r",\s+fingerprint_\w+: [\d.]+", ""),
             (r"command: \[.*?\]", "command: [gpumemtopo-survey]")]
 
 

@@ -192,14 +192,12 @@ static void slow_group(void **state)
     (void)state;
     struct gpu_result *gpus = made_fleet(COUNT, 9);
     struct sm_rates rates = {.sms = 128, .groups = 8, .noise = 0.001};
-    char text[SM_RATES_TEXT_MAX];
     for (size_t i = 0; i < rates.sms; i++) {
         rates.group_of[i] = (uint8_t)(i / 16);
         rates.group_gbs[i / 16] = 1200;
         rates.gbs[i] = i / 16 == 1 ? 45 : 90;
     }
-    sm_rates_print(&rates, text);
-    facts_set_text(&gpus[SUSPECT].board, SM_RATES_FACT, text);
+    sm_rates_put(&rates, &gpus[SUSPECT].board);
     made_scale(&gpus[SUSPECT], "l2.bandwidth.read", 0.9);
     expect(gpus, "l2.bandwidth.read", KIND_DEGRADED,
            "the 16 SMs of group 1 read L2 50 % slower than the others, unexplained");

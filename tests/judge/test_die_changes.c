@@ -19,7 +19,6 @@ enum { COUNT = 16, SMS = 132 };
 static void set_die(struct gpu_result *gpu, uint64_t die, uint64_t run)
 {
     struct rng places, chance;
-    char text[FINGERPRINT_TEXT_MAX];
     double latencies[SMS];
     struct fingerprint fingerprint;
     rng_init(&places, die, "die");
@@ -27,8 +26,7 @@ static void set_die(struct gpu_result *gpu, uint64_t die, uint64_t run)
     for (size_t i = 0; i < SMS; i++)
         latencies[i] = 280 + 5 * (double)(rng_next(&places) % 5) + 0.2 * rng_normal(&chance);
     fingerprint_make(latencies, SMS, 0.2, &fingerprint);
-    fingerprint_print(&fingerprint, text);
-    facts_set_text(&gpu->board, FINGERPRINT_FACT, text);
+    fingerprint_put(&fingerprint, &gpu->board);
 }
 
 static struct inventory judged(const struct gpu_result *gpus, const struct inventory *baseline)
@@ -106,14 +104,12 @@ static struct sm_rates draw_rates(uint64_t run)
 
 static void set_rates(struct gpu_result *gpu, const struct sm_rates *rates)
 {
-    char text[SM_RATES_TEXT_MAX];
     struct sm_rates back;
-    sm_rates_print(rates, text);
-    assert_int_equal(sm_rates_read(text, &back), 0);
+    sm_rates_put(rates, &gpu->board);
+    assert_int_equal(sm_rates_read(&gpu->board, &back), 0);
     for (size_t i = 0; i < SMS; i++)
-        assert_true(fabs(back.gbs[i] - rates->gbs[i]) < 0.05 &&
+        assert_true(fabs(back.gbs[i] - rates->gbs[i]) < 0.0051 &&
                     back.group_of[i] == rates->group_of[i]);
-    facts_set_text(&gpu->board, SM_RATES_FACT, text);
 }
 
 static void slow_down(struct sm_rates *rates, size_t group)
@@ -172,7 +168,6 @@ static void farther_group(void **state)
 {
     (void)state;
     struct gpu_result *gpus = made_fleet(COUNT, 3);
-    char text[FINGERPRINT_TEXT_MAX];
     double latencies[SMS];
     struct fingerprint fingerprint;
     for (size_t i = 0; i < COUNT; i++) {
@@ -181,13 +176,11 @@ static void farther_group(void **state)
         set_die(&gpus[i], i, i);
     }
     struct inventory then = judged(gpus, NULL);
-    assert_int_equal(fingerprint_read(facts_text(&gpus[5].board, FINGERPRINT_FACT), &fingerprint),
-                     0);
+    assert_int_equal(fingerprint_read(&gpus[5].board, &fingerprint), 0);
     for (size_t i = 0; i < SMS; i++)
         latencies[i] = 280 + fingerprint.cycles[i] + (i / 2 % 8 == 4 ? 9 : 0);
     fingerprint_make(latencies, SMS, 0.2, &fingerprint);
-    fingerprint_print(&fingerprint, text);
-    facts_set_text(&gpus[5].board, FINGERPRINT_FACT, text);
+    fingerprint_put(&fingerprint, &gpus[5].board);
     struct inventory now = judged(gpus, &then);
     assert_int_equal(now.watch_count, 1);
     const struct inventory_outlier *watched = made_watched(&now, gpus[5].uuid);
@@ -201,24 +194,46 @@ static void farther_group(void **state)
 static void bad_rates(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"",
-                                        "2 90 0.01 gAgA",
-                                        "1 90 0.01 ",
-                                        "1 0 0.01 gAgA",
-                                        "1 90 x gA",
-                                        "1 90 0.01 gAg",
-                                        "1 90 0.01 g.gA",
-                                        "1 90 0.01 gAgA A",
-                                        "1 90 -1 gA",
-                                        "1 90 0.01 gAgA AB 1200",
-                                        "1 90 0.01 gAgA AB 1 2 3",
-                                        "1 nan 0.01 gAgA",
-                                        "1 90 0.01 gAgA AA -5"};
-    struct sm_rates rates;
-    for (size_t i = 0; i < COUNT_OF(texts); i++)
-        assert_int_equal(sm_rates_read(texts[i], &rates), -EINVAL);
-    assert_int_equal(sm_rates_read("1 90 0.01 gAgA", &rates), 0);
-    assert_int_equal(sm_rates_read("1 90 0.01 gAgA AB 1 2", &rates), 0);
+    static const double gbs[SM_RATES_SMS_MAX + 1] = {90, 90}, none[2] = {0}, odd[] = {90, NAN},
+                                               below[] = {90, -1}, both[] = {0, 1},
+                                               half[] = {0, 0.5}, third[] = {0, 2},
+                                               minus[] = {-1, 0}, groups[] = {1200, 1200, 1200},
+                                               bad[] = {1200, -5};
+    static const struct {
+        const double *gbs;
+        size_t sms;
+        double noise;
+        const double *group_of;
+        size_t group_sms;
+        const double *groups;
+        size_t group_count;
+        bool good;
+    } rows[] = {
+        {gbs, 2, 0.01, NULL, 0, NULL, 0, true},     {gbs, 2, 0.01, both, 2, groups, 2, true},
+        {gbs, 2, 0.01, both, 2, groups, 3, true},   {NULL, 0, 0.01, NULL, 0, NULL, 0, false},
+        {gbs, 0, 0.01, NULL, 0, NULL, 0, false},    {gbs, 513, 0.01, NULL, 0, NULL, 0, false},
+        {none, 2, 0.01, NULL, 0, NULL, 0, false},   {odd, 2, 0.01, NULL, 0, NULL, 0, false},
+        {below, 2, 0.01, NULL, 0, NULL, 0, false},  {gbs, 2, -1, NULL, 0, NULL, 0, false},
+        {gbs, 2, NAN, NULL, 0, NULL, 0, false},     {gbs, 2, 0.01, both, 1, groups, 2, false},
+        {gbs, 2, 0.01, both, 2, groups, 1, false},  {gbs, 2, 0.01, both, 2, NULL, 0, false},
+        {gbs, 2, 0.01, NULL, 0, groups, 2, false},  {gbs, 2, 0.01, half, 2, groups, 2, false},
+        {gbs, 2, 0.01, third, 2, groups, 2, false}, {gbs, 2, 0.01, minus, 2, groups, 2, false},
+        {gbs, 2, 0.01, both, 2, bad, 2, false},     {gbs, 2, 0.01, both, 2, gbs, 65, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct facts facts = {0};
+        struct sm_rates rates;
+        if (rows[i].gbs)
+            facts_set_numbers(&facts, sm_rates_keys[0], rows[i].gbs, rows[i].sms);
+        facts_set_real(&facts, sm_rates_keys[1], rows[i].noise);
+        if (rows[i].group_of)
+            facts_set_numbers(&facts, sm_rates_keys[2], rows[i].group_of, rows[i].group_sms);
+        if (rows[i].groups)
+            facts_set_numbers(&facts, sm_rates_keys[3], rows[i].groups, rows[i].group_count);
+        if (sm_rates_read(&facts, &rates) != (rows[i].good ? 0 : -EINVAL))
+            fail_msg("row %zu", i);
+        facts_fini(&facts);
+    }
 }
 
 int main(void)

@@ -32,7 +32,7 @@ static struct fingerprint run(const struct sim_fault *fault)
         probed.fault = *fault;
     struct measures measures = probed_run(&probed);
     const struct measure *m = measures_get(&measures, "die.fingerprint");
-    assert_int_equal(fingerprint_read(facts_text(&m->notes, FINGERPRINT_FACT), &fingerprint), 0);
+    assert_int_equal(fingerprint_read(&m->notes, &fingerprint), 0);
     assert_true(fingerprint.noise_cycles < 0.4);
     measures_fini(&measures);
     return fingerprint;
@@ -59,7 +59,7 @@ static struct measures run_maps(const struct sim_fault *fault, struct sm_rates *
         probed.fault = *fault;
     struct measures measures = probed_run(&probed);
     const struct measure *m = measures_get(&measures, "die.bandwidth.alone");
-    assert_int_equal(sm_rates_read(facts_text(&m->notes, SM_RATES_FACT), out_rates), 0);
+    assert_int_equal(sm_rates_read(&m->notes, out_rates), 0);
     return measures;
 }
 

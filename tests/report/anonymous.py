@@ -148,8 +148,9 @@ def check_maps(there):
         data = run(REPORT, "json", there / "maps.yaml", *words).stdout.decode()
         maps = [text.split(",") for text in re.findall(r'"map": *\[([0-9.,\s]+)\]', data)]
         maps = [numbers for numbers in maps if len(numbers) == 132 and len(set(numbers)) > 10]
-        named = [word for word in ("slice_map", "region_map", "sm_bandwidth", '"fingerprint": "') if word in data]
-        check((len(maps) >= 4 and len(named) == 4) == there_are and bool(maps or named) == there_are,
+        named = [word for word in ("slice_map", "region_map", "sm_bandwidth", "sm_group_bandwidth", '"fingerprint": [')
+                 if word in data]
+        check((len(maps) >= 4 and len(named) == 5) == there_are and bool(maps or named) == there_are,
               f"{words}: {len(maps)} maps of SMs, {named}")
 
 

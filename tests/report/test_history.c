@@ -129,7 +129,7 @@ static void not_measured_again(void **state)
 struct card {
     unsigned day;
     const char *uuid, *serial, *node, *pci;
-    const char *fingerprint;
+    const double *fingerprint; /* of eight SMs */
 };
 
 static void add_cards(struct history *history, const struct card *cards, size_t count, unsigned day)
@@ -145,8 +145,11 @@ static void add_cards(struct history *history, const struct card *cards, size_t 
         gpu->pci = str_copy(cards[i].pci);
         if (cards[i].serial)
             facts_set_text(&gpu->board, "serial", cards[i].serial);
-        if (cards[i].fingerprint)
-            facts_set_text(&gpu->board, "fingerprint", cards[i].fingerprint);
+        if (!cards[i].fingerprint)
+            continue;
+        facts_set_numbers(&gpu->board, "fingerprint", cards[i].fingerprint, 8);
+        facts_set_real(&gpu->board, "fingerprint_cycles", 280);
+        facts_set_real(&gpu->board, "fingerprint_noise", 0.2);
     }
     inventory.total_gpus = (uint32_t)inventory.gpu_count;
     add(history, &inventory, day);
@@ -224,12 +227,11 @@ static void event_names(void **state)
 static void other_die(void **state)
 {
     (void)state;
-    static const char first[] = "1 280.0 0.20 gAgAgAgAgAgAgAgA",
-                      other[] = "1 280.1 0.20 gygygAgAgAgAfAfA";
+    static const double first[8] = {0}, other[8] = {5, 5, 0, 0, 0, 0, -6.4, -6.4}, none[8] = {NAN};
     static const struct card cards[] = {
         {1, "A", "1", "n1", "s0", first}, {1, "B", "2", "n1", "s1", first},
         {2, "A", "1", "n1", "s0", NULL},  {2, "B", "2", "n1", "s1", first},
-        {3, "A", "1", "n1", "s0", first}, {3, "B", "2", "n1", "s1", "not one"},
+        {3, "A", "1", "n1", "s0", first}, {3, "B", "2", "n1", "s1", none},
         {4, "A", "1", "n1", "s0", other}, {4, "B", "2", "n1", "s1", first}};
     struct history history = {0};
     for (unsigned day = 1; day <= 4; day++)

@@ -108,7 +108,7 @@ def decode_sm_rates(text):
     words = text.split()
     usual = float(words[1])
     rates = {"noise": Approximate(words[2], 1e-4),
-             "gbs": [Approximate(usual * code / 2048, max(usual / 2048, 0.01)) for code in pairs_of_letters(words[3])]}
+             "gbs": [Approximate(usual * code / 2048, usual / 2048 + 0.01) for code in pairs_of_letters(words[3])]}
     if len(words) > 4:
         rates["group_of"] = [LETTERS.index(letter) for letter in words[4]]
         rates["group_gbs"] = [Approximate(word, 0.1) for word in words[5:]]
@@ -214,6 +214,17 @@ CURVE_LISTS = (("curve", ("s", "mhz", "w", "c", "memory_c")), ("curve", ("levels
 ROWS = (("surface", ("bytes", "threads", "blocks", "in_flight_by", "in_flight")), ("table", ("threads", "strides")))
 
 
+def board_lists(data):
+    """As schema 1 has them: the latency of the median SM and the distances; the rates of SMs and groups."""
+    if isinstance(data.get("fingerprint"), list):
+        data["fingerprint"] = {"usual_cycles": data.pop("fingerprint_cycles"), "noise_cycles": data.pop("fingerprint_noise"),
+                               "cycles": data["fingerprint"]}
+    if isinstance(data.get("sm_bandwidth"), list):
+        data["sm_bandwidth"] = {"noise": data.pop("sm_bandwidth_noise"), "gbs": data["sm_bandwidth"],
+                                **({"group_of": data.pop("sm_group"), "group_gbs": data.pop("sm_group_bandwidth")}
+                                   if "sm_group" in data else {})}
+
+
 def from_schema_2(data):
     if isinstance(data, list):
         return [from_schema_2(item) for item in data]
@@ -225,6 +236,7 @@ def from_schema_2(data):
             data[name] = {column: [0 if item is None else item for item in data.pop(f"{name}_{column}")] for column in columns}
     for key in [key for key in data if f"{key}_at" in data and isinstance(data[key], list)]:
         data[key] = [list(pair) for pair in zip(data.pop(f"{key}_at"), data[key])]
+    board_lists(data)
     for name, lists in ROWS:
         if isinstance(data.get(name), list):
             data[name] = {"cells": data[name], **{key: data.pop(f"{name}_{key}") for key in lists}}

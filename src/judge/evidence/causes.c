@@ -144,9 +144,8 @@ static void put_unexplained(struct strbuf *out, const struct judge_metric *rule)
 static void put_slow_sms(struct strbuf *out, const struct fleet *fleet, const char *metric,
                          uint32_t gpu)
 {
-    const char *text = fleet_fact_text(fleet, fleet_facts(fleet, SET_BOARD, SM_RATES_FACT), gpu);
     struct sm_rates rates;
-    if (strncmp(metric, "l2.bandwidth", 12) != 0 || !text || sm_rates_read(text, &rates))
+    if (strncmp(metric, "l2.bandwidth", 12) != 0 || judge_sm_rates(fleet, gpu, &rates))
         return;
     struct sm_loss loss = sm_rates_weak(&rates);
     if (!loss.count)

@@ -11,11 +11,29 @@
 #include "judge/evidence/stages.h"
 #include "judge/verdict.h"
 
-/* A fact of the board of one GPU: its text in the baseline, and now. */
+int judge_sm_rates(const struct fleet *fleet, uint32_t gpu, struct sm_rates *out_rates)
+{
+    struct facts board = {0};
+    fleet_put_facts(fleet, SET_BOARD, sm_rates_keys, SM_RATES_KEYS, gpu, &board);
+    int rc = sm_rates_read(&board, out_rates);
+    facts_fini(&board);
+    return rc;
+}
+
+/* -EINVAL if it is not known. */
+static int fleet_fingerprint(const struct fleet *fleet, uint32_t gpu, struct fingerprint *out)
+{
+    struct facts board = {0};
+    fleet_put_facts(fleet, SET_BOARD, fingerprint_keys, FINGERPRINT_KEYS, gpu, &board);
+    int rc = fingerprint_read(&board, out);
+    facts_fini(&board);
+    return rc;
+}
+
+/* A GPU, and what it was in the baseline. */
 struct board_change {
     uint32_t gpu;
     const struct inventory_gpu *then;
-    const char *was, *is;
 };
 
 /* Calls `compare` for every judged GPU that has the fact now and had it in the baseline. */
@@ -31,9 +49,8 @@ static void compare_boards(struct judge *judge, const char *fact,
     for (size_t i = 0; i < fleet->count; i++) {
         struct board_change change = {.gpu = fleet->order[i]};
         change.then = then[change.gpu];
-        change.was = change.then ? facts_text(&change.then->board, fact) : NULL;
-        change.is = fleet_fact_text(fleet, column, change.gpu);
-        if (change.was && change.is && fleet_judged(&fleet->gpus[change.gpu]))
+        if (change.then && facts_get(&change.then->board, fact) && column->codes[change.gpu] &&
+            fleet_judged(&fleet->gpus[change.gpu]))
             compare(judge, &change);
     }
     inventory_lookup_destroy(lookup);
@@ -45,12 +62,10 @@ static void compare_boards(struct judge *judge, const char *fact,
 static int find_moved_group(const struct fleet *fleet, uint32_t gpu,
                             const struct fingerprint_score *score, size_t sms)
 {
-    const struct fact_column *column = fleet_facts(fleet, SET_BOARD, SM_RATES_FACT);
-    const char *text = column ? fleet_fact_text(fleet, column, gpu) : NULL;
     uint16_t moved[FINGERPRINT_SMS_MAX];
     size_t count = 0;
     struct sm_rates rates;
-    if (!text || sm_rates_read(text, &rates) || rates.sms != sms)
+    if (judge_sm_rates(fleet, gpu, &rates) || rates.sms != sms)
         return -1;
     for (size_t i = 0; i < sms; i++)
         if (score->moved_sms[i])
@@ -62,7 +77,8 @@ static int find_moved_group(const struct fleet *fleet, uint32_t gpu,
 static void compare_dies(struct judge *judge, const struct board_change *change)
 {
     struct fingerprint before, now;
-    if (fingerprint_read(change->was, &before) || fingerprint_read(change->is, &now))
+    if (fingerprint_read(&change->then->board, &before) ||
+        fleet_fingerprint(&judge->fleet, change->gpu, &now))
         return;
     struct fingerprint_score score = fingerprint_compare(&before, &now);
     if (score.match != FINGERPRINT_OTHER && score.match != FINGERPRINT_CHANGED)
@@ -102,7 +118,8 @@ static void compare_sm_rates(struct judge *judge, const struct board_change *cha
     struct sm_rates before, now;
     if (change->then->status == GPU_BUSY ||
         issue_find(judge, change->gpu, "board." FINGERPRINT_FACT, BASIS_BASELINE) ||
-        sm_rates_read(change->was, &before) || sm_rates_read(change->is, &now))
+        sm_rates_read(&change->then->board, &before) ||
+        judge_sm_rates(&judge->fleet, change->gpu, &now))
         return;
     struct sm_loss loss = sm_rates_slower(&before, &now);
     if (!loss.count)
@@ -142,23 +159,18 @@ static const struct inventory_gpu *find_same_die(const struct judge *judge, cons
 {
     const struct fleet *fleet = &judge->fleet;
     const struct inventory *baseline = judge->basis.baseline;
-    const struct fact_column *column = fleet_facts(fleet, SET_BOARD, FINGERPRINT_FACT);
-    const char *text = column ? fleet_fact_text(fleet, column, gpu) : NULL;
     const struct inventory_gpu *found = NULL;
     struct fingerprint own, other;
-    if (!text || fingerprint_read(text, &own))
+    if (fleet_fingerprint(fleet, gpu, &own))
         return NULL;
-    for (size_t i = 0; i < fleet->count; i++) {
-        const char *theirs = fleet_fact_text(fleet, column, (uint32_t)i);
-        if (i != gpu && theirs && !fingerprint_read(theirs, &other) &&
+    for (size_t i = 0; i < fleet->count; i++)
+        if (i != gpu && !fleet_fingerprint(fleet, (uint32_t)i, &other) &&
             fingerprint_compare(&other, &own).match != FINGERPRINT_OTHER)
             return NULL;
-    }
     for (size_t i = 0; i < baseline->gpu_count; i++) {
-        const char *theirs = facts_text(&baseline->gpus[i].board, FINGERPRINT_FACT);
-        enum fingerprint_match match = theirs && !fingerprint_read(theirs, &other)
-                                           ? fingerprint_compare(&other, &own).match
-                                           : FINGERPRINT_OTHER;
+        enum fingerprint_match match = fingerprint_read(&baseline->gpus[i].board, &other)
+                                           ? FINGERPRINT_OTHER
+                                           : fingerprint_compare(&other, &own).match;
         if (match == FINGERPRINT_OTHER)
             continue;
         if (found || match != FINGERPRINT_SAME || fleet_has(judge, seen, baseline->gpus[i].uuid))

@@ -6,6 +6,7 @@
 #include "judge/state.h"
 
 struct inventory_lookup;
+struct sm_rates;
 
 /* Run by judge_compare. */
 void stage_settings(struct judge *judge);      /* settings.c */
@@ -52,6 +53,9 @@ void stage_confirmations(struct judge *judge, struct inventory *inventory); /* c
 const char *judge_baseline_stamp(const struct judge *judge);
 const struct inventory_gpu **judge_find_in_baseline(const struct judge *judge,
                                                     struct inventory_lookup **out_lookup);
+
+/* dies.c: how fast the SMs of a GPU are; -EINVAL if it is not known. */
+int judge_sm_rates(const struct fleet *fleet, uint32_t gpu, struct sm_rates *out_rates);
 
 /* scores.c: a finding of basis `fleet` from the GPU's score, for the caller to append. */
 struct finding judge_score_finding(struct judge *judge, uint32_t gpu, size_t metric,

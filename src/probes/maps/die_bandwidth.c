@@ -129,7 +129,6 @@ static void sum_groups(const struct bandwidths *b, double *out_gbs)
 static void die_bandwidth_note_rates(const struct bandwidths *b, const double *group_gbs,
                                      struct measure *m)
 {
-    char text[SM_RATES_TEXT_MAX];
     struct sm_rates rates = {.sms = b->sms, .groups = b->groups, .noise = b->noise[ALONE]};
     for (size_t i = 0; i < b->sms; i++) {
         rates.gbs[i] = b->gbs[ALONE][i];
@@ -137,8 +136,7 @@ static void die_bandwidth_note_rates(const struct bandwidths *b, const double *g
     }
     for (size_t g = 0; g < b->groups; g++)
         rates.group_gbs[g] = group_gbs[g];
-    sm_rates_print(&rates, text);
-    facts_set_text(&m->notes, SM_RATES_FACT, text);
+    sm_rates_put(&rates, &m->notes);
 }
 
 static void die_bandwidth_report_all(const struct bandwidths *b)

@@ -358,17 +358,15 @@ static void report_slices(struct die *die)
 
 static void report_fingerprint(struct die *die)
 {
-    char text[FINGERPRINT_TEXT_MAX];
     struct fingerprint fingerprint;
     if (die->sms > FINGERPRINT_SMS_MAX) {
         repeats_unsupported(die->context, "die.fingerprint", "too many SMs");
         return;
     }
     fingerprint_make(die->means, die->sms, die->error_cycles, &fingerprint);
-    fingerprint_print(&fingerprint, text);
     struct measure *m = repeats_add(die->context, "die.fingerprint", die->means, die->sms, "cycles",
                                     "mean latency of each SM to L2, alone");
-    facts_set_text(&m->notes, FINGERPRINT_FACT, text);
+    fingerprint_put(&fingerprint, &m->notes);
     m->n = (uint32_t)(die->sms * die->lines * PASSES);
     m->confidence = NAN;
 }

@@ -55,6 +55,19 @@ static void history_add_visit(struct history *history, uint32_t node, uint32_t s
     history->visits[history->visit_count++] = (struct history_visit){node, survey};
 }
 
+/* 0: it has none. */
+static uint32_t history_fingerprint(struct history *history, const struct facts *board)
+{
+    struct fingerprint fingerprint;
+    struct strbuf bytes = {0};
+    if (fingerprint_read(board, &fingerprint))
+        return 0;
+    fingerprint_pack(&fingerprint, &bytes);
+    uint32_t symbol = symbols_add(&history->symbols, bytes.data, bytes.length);
+    strbuf_fini(&bytes);
+    return symbol;
+}
+
 static void history_add_gpu(struct history *history, uint32_t survey,
                             const struct inventory_gpu *gpu)
 {
@@ -65,7 +78,7 @@ static void history_add_gpu(struct history *history, uint32_t survey,
     /* One after the other: GPUs are sorted by the numbers of their names. */
     sighting.uuid = history_symbol(history, gpu->uuid);
     sighting.serial = history_symbol(history, facts_text(&gpu->board, "serial"));
-    sighting.fingerprint = history_symbol(history, facts_text(&gpu->board, FINGERPRINT_FACT));
+    sighting.fingerprint = history_fingerprint(history, &gpu->board);
     sighting.node = history_symbol(history, gpu->node);
     sighting.pci = history_symbol(history, gpu->pci);
     sighting.model = history_symbol(history, gpu->model);

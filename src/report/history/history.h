@@ -45,7 +45,7 @@ struct history_sighting {
     uint32_t survey;
     uint32_t uuid, serial, node, pci, model;
     int32_t index;        /* on its node; -1: unknown */
-    uint32_t fingerprint; /* of its die; 0: not known */
+    uint32_t fingerprint; /* of its die, packed; 0: not known */
     enum history_state state;
     enum inventory_kind kind; /* of an outlier */
     uint32_t cause,

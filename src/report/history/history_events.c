@@ -150,9 +150,9 @@ static bool is_other_die(const struct event_search *search, const struct history
 {
     const struct symbols *symbols = &search->history->symbols;
     struct fingerprint was, is;
-    return !fingerprint_read(symbols_data(symbols, old->fingerprint), &was) &&
-           !fingerprint_read(symbols_data(symbols, now->fingerprint), &is) &&
-           fingerprint_compare(&was, &is).match == FINGERPRINT_OTHER;
+    fingerprint_unpack(symbols_data(symbols, old->fingerprint), &was);
+    fingerprint_unpack(symbols_data(symbols, now->fingerprint), &is);
+    return fingerprint_compare(&was, &is).match == FINGERPRINT_OTHER;
 }
 
 static void events_follow_die(struct event_search *search, const struct history_gpu *gpu)
