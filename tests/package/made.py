@@ -95,7 +95,8 @@ class Made:
 
 
 def make_debs(made):
-    env = {**os.environ, "GPUMEMTOPO_CUDA_ARCH": CUDA_ARCH, "DEB_BUILD_OPTIONS": f"nocheck noautodbgsym parallel={os.cpu_count()}"}
+    # Debug data would be stripped: there is no package for it.
+    env = {**os.environ, "GPUMEMTOPO_CUDA_ARCH": CUDA_ARCH, "DEB_CFLAGS_APPEND": "-g0", "DEB_BUILD_OPTIONS": f"nocheck noautodbgsym parallel={os.cpu_count()}"}
     if not nvcc():
         env["DEB_BUILD_PROFILES"] = "pkg.gpumemtopo.nocuda"
     run("dpkg-buildpackage", "-b", "-us", "-uc", "-d", cwd=made.source, env=env)
