@@ -66,6 +66,7 @@ NOTES = [
     ('from_cycles: 200.6, step_cycles: 2, slice_map: "AB _A", last: 3', {"slice_map": [[202, 204], [328, 202]], "last": 3}),
     ('region_map: "635 4 4096 AB Ba"', {"region_bytes": 4096, "region_map": [[637, 641], [641, 741]]}),
 ]
+SMS = [('sms: "0"', [0]), ('sms: 0 1 16', [0, 1, 16])]
 BOARDS = [
     ('fingerprint: "1 282.0 0.21 f_gAgBiA"', {"fingerprint": [-0.1, 0, 0.1, 12.8], "fingerprint_cycles": 282, "fingerprint_noise": 0.21}),
     ('sm_bandwidth: "1 240.00 0.0034 gAgAf_"', {"sm_bandwidth": [240, 240, 239.88], "sm_bandwidth_noise": 0.0034}),
@@ -89,6 +90,10 @@ def main():
         new = converted(HEAD % (1, old, "why: x", "b: 1"))
         notes = yaml.safe_load(new)["models"][0]["memory"]["l2"]["size"]
         assert {key: notes[key] for key in list(notes)[6:]} == lists, (old, new)
+        assert converted(new) == new, new
+    for old, sms in SMS:
+        new = converted((HEAD % (1, old, "why: x", "b: 1")).replace("      l2:", "      instruction_cache:"))
+        assert yaml.safe_load(new)["models"][0]["memory"]["instruction_cache"]["size"]["sms"] == sms, new
         assert converted(new) == new, new
     for old, lists in BOARDS:
         new = converted((HEAD % (1, "a: 1", "why: x", "b: 1")).replace("    links:", f"    board: {{{old}}}\n    links:"))

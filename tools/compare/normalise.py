@@ -186,7 +186,7 @@ def decode_text(path, text):
             return decode(text)
     if "links" in path and key in LINK_LISTS:
         return [number(word) for word in text.split()]
-    if PLAIN_LIST.match(text):
+    if PLAIN_LIST.match(text) or (key == "sms" and "instruction_cache" in path):
         return [number(word) for word in text.split()]
     if PLAIN_PAIRS.match(text):
         return [[number(word) for word in pair.split(":")] for pair in text.split()]

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/str.h"
 #include "cpd/cpd.h"
 #include "device/straight.h"
 #include "probes/caches/code_levels.h"
@@ -149,19 +148,20 @@ static void code_sharing_note(const struct probe_context *context,
 {
     uint32_t sms = device_limits(context->device)->sm_count;
     uint16_t *groups = mem_array(sms, sizeof *groups);
-    struct strbuf list = {0};
+    double *list = mem_array(sms, sizeof *list);
+    size_t count = 0;
     for (uint32_t i = 0; i < sms; i++)
         if (sharing->shares[i])
-            strbuf_printf(&list, "%s%u", list.length ? " " : "", i);
+            list[count++] = i;
     const char *scope = sharing->count == 1                         ? "sm"
                         : sharing->count == sms                     ? "gpu"
                         : is_group(context, sharing, sms, groups)   ? "gpc"
                         : sharing->count == 2 && sharing->shares[1] ? "tpc"
                                                                     : NULL;
-    facts_set_text(&m->notes, "sms", list.data);
+    facts_set_numbers(&m->notes, "sms", list, count);
     if (scope)
         facts_set_text(&m->notes, "scope", scope);
-    strbuf_fini(&list);
+    free(list);
     free(groups);
 }
 
