@@ -116,7 +116,7 @@ struct cache {
     uint64_t epoch;        /* the owner's mark of when it was reset */
 };
 
-/* Empty cache of at most geometry->size; NULL when out of memory. */
+/* Empty cache of at most geometry->size. */
 struct cache *cache_create(const struct cache_geometry *geometry);
 void cache_destroy(struct cache *cache); /* accepts NULL */
 

@@ -148,7 +148,7 @@ static struct cache_line *lines_create(uint32_t count)
         return mem_array(count, sizeof(struct cache_line));
     void *lines = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (lines == MAP_FAILED)
-        return NULL;
+        mem_exhausted(bytes);
     (void)madvise(lines, bytes, MADV_HUGEPAGE); /* only a hint: failure does no harm */
     return lines;
 }
@@ -158,11 +158,11 @@ static void lines_destroy(struct cache_line *lines, uint32_t count)
     size_t bytes = (size_t)count * sizeof *lines;
     if (bytes < LARGE_BYTES)
         free(lines);
-    else if (lines)
+    else
         munmap(lines, bytes);
 }
 
-static int create_links(struct cache *cache)
+static void create_links(struct cache *cache)
 {
     uint32_t buckets = 1;
     while (buckets < cache->lines_max)
@@ -171,20 +171,11 @@ static int create_links(struct cache *cache)
     cache->bucket_mask = buckets - 1;
     cache->links = mem_array(cache->lines_max, sizeof *cache->links);
     cache->buckets = mem_array(buckets, sizeof *cache->buckets);
-    return cache->links && cache->buckets ? 0 : -1;
-}
-
-static int create_marks(struct cache *cache)
-{
-    cache->marks = mem_array((size_t)cache->lines_max + MARKS_TOGETHER, sizeof *cache->marks);
-    return cache->marks ? 0 : -1;
 }
 
 struct cache *cache_create(const struct cache_geometry *geometry)
 {
     struct cache *cache = mem_array(1, sizeof *cache);
-    if (!cache)
-        return NULL;
     cache->geometry = *geometry;
     cache->by_line = divider_of(geometry->line);
     cache->by_sector = divider_of(geometry->sector);
@@ -216,11 +207,10 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     linked |= geometry->set_ways[0] > 0;
     bool marked = !linked && geometry->in_bulk && geometry->ways > FEW_WAYS && !geometry->tags;
     cache->ordered = marked && !cache->lfu && !cache->tree;
-    if (!cache->lines || !cache->sets || (marked && create_marks(cache)) ||
-        (linked && create_links(cache))) {
-        cache_destroy(cache);
-        return NULL;
-    }
+    if (marked)
+        cache->marks = mem_array((size_t)cache->lines_max + MARKS_TOGETHER, sizeof *cache->marks);
+    if (linked)
+        create_links(cache);
     cache_reset(cache, geometry->size);
     return cache;
 }

@@ -202,7 +202,8 @@ struct device_load_answer {
     enum device_load_end end;
     struct device_load_sample *samples; /* rising in time; the first one is of the beginning */
     size_t sample_count;
-    /* waited_ms and alone of the request, or of the recorded one; unknown in some records. */
+    /* waited_ms and alone of the request, or of the recorded one; not known in records that were
+     * converted from a version that did not keep them. */
     bool start_known;
     uint32_t waited_ms;
     bool alone;

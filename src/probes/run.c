@@ -322,9 +322,8 @@ int probes_run(struct device *device, const struct probe_selection *selection,
         return err_set(err, -ECANCELED, "stopped before the warm-up");
     device_mark(device, "warm-up");
     int rc = device_warm_up(device, &sm_mhz, err);
-    /* -ENOENT: a record with a shorter warm-up; its GPU was warm. -ETIMEDOUT: the clock does not
-     * settle; that shows in clock.sm, and is what a survey looks for. */
-    if (rc == -ENOENT || rc == -ETIMEDOUT)
+    /* The clock does not settle: that shows in clock.sm, and is what a survey looks for. */
+    if (rc == -ETIMEDOUT)
         rc = 0;
     if (rc)
         goto out;

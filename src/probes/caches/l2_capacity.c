@@ -255,7 +255,7 @@ static int resident_share(struct probe_context *context, const struct l2_study *
 
 /* The share of loads that look like misses of L2 (with copies: of its near part) although they hit:
  * one line of each page in as much memory as the capacity, or the tags, were counted with. A large
- * share means that a TLB does not reach that far. NaN if a record does not have it. */
+ * share means that a TLB does not reach that far. NaN if there is too little memory for that. */
 static int slow_pages(struct probe_context *context, const struct l2_study *l2, double span_bytes,
                       double *out_share, struct err *err)
 {
@@ -270,14 +270,13 @@ static int slow_pages(struct probe_context *context, const struct l2_study *l2, 
                            .part = PAGES_PART,
                            .loads = PAGES_LOADS};
     struct l2_shares found;
-    struct err own = {0};
     *out_share = NAN;
     if (look.sizes[0] < PAGES_MIN * stride)
         return 0;
-    int rc = l2_look(context, l2, &look, &found, &own);
+    int rc = l2_look(context, l2, &look, &found, err);
     if (!rc)
         *out_share = 1 - found.resident;
-    return rc && rc != -ENOENT ? err_set(err, rc, "%s", own.text) : 0;
+    return rc;
 }
 
 /* Bytes that the part near `sm` (without copies: all of L2) keeps of an array larger than itself.

@@ -364,7 +364,6 @@ static int replacement_by_scatter(struct probe_context *context, const struct st
                                   struct err *err)
 {
     struct distance distances[REUSE_POLICIES] = {0};
-    struct err own = {0};
     int rc = 0;
     r->n = 0;
     if (sets->ways > REUSE_WAYS_MAX) {
@@ -375,18 +374,12 @@ static int replacement_by_scatter(struct probe_context *context, const struct st
         const struct reuse_scattered loads = loads_of(study, i);
         if (loads.first < LINES_MIN)
             continue;
-        rc = compare_pattern(context, study, sets, i, distances, &own);
+        rc = compare_pattern(context, study, sets, i, distances, err);
         r->n += (uint32_t)(JOBS * loads.first);
     }
-    if (rc == -ENOENT) {
-        snprintf(r->reason, sizeof r->reason,
-                 "LRU, FIFO or like them: this old record does not have the loads that tell");
-        return 0;
-    }
-    if (rc)
-        return err_set(err, rc, "%s", own.text);
-    scatter_judge(sets, distances, r);
-    return 0;
+    if (!rc)
+        scatter_judge(sets, distances, r);
+    return rc;
 }
 
 /* Share of misses of an overflowing set under LRU and FIFO: all, less what noise hides. */

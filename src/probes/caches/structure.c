@@ -1,6 +1,5 @@
 /* The structure of the caches of an SM: sets, ways, how an address chooses its set, and which line
  * goes when a new one comes. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -207,17 +206,6 @@ static int structure_report(struct probe_context *context, const struct study *s
     return 0;
 }
 
-/* What lines scattered at random say. 0 sets: nothing. An old record does not have them. */
-static int structure_look_scattered(struct probe_context *context, const struct study *study,
-                                    struct tag_scatter *out_found, struct err *err)
-{
-    struct err own = {0};
-    int rc = tag_scatter_measure(context, study, out_found, &own);
-    if (rc == -ENOENT)
-        *out_found = (struct tag_scatter){0};
-    return rc && rc != -ENOENT ? err_set(err, rc, "%s", own.text) : 0;
-}
-
 /* True when there are tags for more lines than stay resident. */
 static bool more_tags(const struct study *study, const struct tag_scatter *found)
 {
@@ -252,26 +240,12 @@ static int structure_measure_sets(struct probe_context *context, const struct st
                                   struct cache_sets *out_sets, struct err *err)
 {
     struct tag_scatter scattered;
-    int rc = structure_look_scattered(context, study, &scattered, err);
+    int rc = tag_scatter_measure(context, study, &scattered, err);
     if (!rc)
         rc = cache_sets_measure(context, study, more_tags(study, &scattered), out_sets, err);
     if (!rc && *out_sets->doubt && scattered.told)
         take_scattered(study, &scattered, out_sets);
     return rc;
-}
-
-/* If SMs share the cache, jobs run one after the other: they load the same lines. An old record
- * does not tell. */
-static int choose_at_once(struct probe_context *context, struct study *study, struct err *err)
-{
-    struct err own = {0};
-    bool shared = false;
-    if (study->at_once == 1)
-        return 0;
-    int rc = study_find_sharing(context, study, &shared, &own);
-    if (shared)
-        study->at_once = 1;
-    return rc && rc != -ENOENT ? err_set(err, rc, "%s", own.text) : 0;
 }
 
 static int run_structure(struct probe_context *context, enum study_id id, struct err *err)
@@ -295,7 +269,11 @@ static int run_structure(struct probe_context *context, enum study_id id, struct
     }
     struct study own = *study;
     struct cache_sets sets;
-    rc = choose_at_once(context, &own, err);
+    bool shared = false;
+    if (own.at_once != 1)
+        rc = study_find_sharing(context, &own, &shared, err);
+    if (shared) /* jobs run one after the other: they load the same lines */
+        own.at_once = 1;
     if (!rc)
         rc = structure_measure_sets(context, &own, &sets, err);
     if (rc)

@@ -97,9 +97,8 @@ static void read_pass(struct whole *whole, enum kind kind, size_t pass)
 
 static void read_passes(struct whole *whole)
 {
-    bool again = whole->full && whole->map.regions[0].cycles[1]; /* not in old records */
     whole->pass_count[WRITES] = whole->pass_count[READS] = whole->test.patterns;
-    whole->pass_count[LATENCIES] = again ? DEVICE_CHASES : 1;
+    whole->pass_count[LATENCIES] = DEVICE_CHASES;
     for (enum kind kind = 0; kind < KINDS; kind++)
         for (size_t p = 0; p < whole->pass_count[kind]; p++)
             read_pass(whole, kind, p);

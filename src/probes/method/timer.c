@@ -119,7 +119,7 @@ static int calibrate_path(struct probe_context *context, enum device_path path,
                    &timing, err);
     if (!rc)
         *out_overhead = timing.overhead;
-    return rc == -ENOENT ? 0 : rc; /* a record without this: the first value stays */
+    return rc;
 }
 
 int timer_calibrate(struct probe_context *context, struct err *err)
@@ -132,8 +132,6 @@ int timer_calibrate(struct probe_context *context, struct err *err)
     double all = device_limits(context->device)->timer_overhead_cycles;
     for (size_t i = 0; i < DEVICE_PATH_COUNT; i++)
         overheads[i] = all;
-    if (!device_knows(context->device, "timer"))
-        return 0;
     probe_begin(context, "timer", 0);
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
         struct err own = {0};

@@ -7,8 +7,7 @@
 
 struct probe_context;
 
-/* Measures it for every path, on the warm GPU. A record made without it has one value for all
- * paths. */
+/* Measures it for every path, on the warm GPU. */
 int timer_calibrate(struct probe_context *context, struct err *err);
 
 /* In cycles, to be subtracted from a single load's latency. */
