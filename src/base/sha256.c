@@ -23,8 +23,9 @@ static uint32_t turn(uint32_t word, int bits)
     return word >> bits | word << (32 - bits);
 }
 
-static void schedule(const unsigned char *block, uint32_t w[64])
+static void add_block(uint32_t state[WORDS], const unsigned char *block)
 {
+    uint32_t w[64], s[WORDS];
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
@@ -33,12 +34,6 @@ static void schedule(const unsigned char *block, uint32_t w[64])
         uint32_t s1 = turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10;
         w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
-}
-
-static void add_block(uint32_t state[WORDS], const unsigned char *block)
-{
-    uint32_t w[64], s[WORDS];
-    schedule(block, w);
     memcpy(s, state, sizeof s);
     for (int i = 0; i < 64; i++) {
         uint32_t s1 = turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25);

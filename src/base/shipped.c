@@ -11,21 +11,16 @@
 
 static const char *const places[] = {GPUMEMTOPO_SHIPPED_PLACES};
 
-/* The folder of the program, "" when it is unknown. */
-static void find_own_folder(char out_folder[4096])
-{
-    ssize_t length = readlink("/proc/self/exe", out_folder, 4095);
-    out_folder[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(out_folder, '/');
-    *(slash ? slash : out_folder) = '\0';
-}
-
 static char *path_in(const char *place, const char *name)
 {
     if (*place == '/')
         return str_format("%s/%s", place, name);
     char own[4096];
-    find_own_folder(own);
+    /* The folder of the program, "" when it is unknown. */
+    ssize_t length = readlink("/proc/self/exe", own, 4095);
+    own[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(own, '/');
+    *(slash ? slash : own) = '\0';
     return *own ? str_format("%s/%s/%s", own, place, name) : str_copy("");
 }
 

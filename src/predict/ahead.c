@@ -216,18 +216,6 @@ static void drop_idle(struct ahead *a)
     a->runner_count = left;
 }
 
-static void run_window(struct ahead *a)
-{
-    struct hierarchy *h = &a->model->hierarchy;
-    run_sms(a);
-    for (uint32_t i = 0; i < a->runner_count && !h->l1_draws && !h->l2_draws; i++)
-        hierarchy_l1(h, a->runners[i].requests, a->runners[i].count);
-    merge(a);
-    adapt(a);
-    model_tell(a->model);
-    drop_idle(a);
-}
-
 static void ahead_start(struct ahead *a)
 {
     uint32_t sms = a->model->config->sms;
@@ -249,8 +237,16 @@ void ahead_run(struct model *model)
     a->model = model;
     ahead_start(a);
     drop_idle(a);
-    while (a->runner_count && !kernel_failure(model->launch, NULL))
-        run_window(a);
+    struct hierarchy *h = &model->hierarchy;
+    while (a->runner_count && !kernel_failure(model->launch, NULL)) {
+        run_sms(a);
+        for (uint32_t i = 0; i < a->runner_count && !h->l1_draws && !h->l2_draws; i++)
+            hierarchy_l1(h, a->runners[i].requests, a->runners[i].count);
+        merge(a);
+        adapt(a);
+        model_tell(model);
+        drop_idle(a);
+    }
     for (uint32_t i = 0; i < model->config->sms; i++) {
         free(a->runners[i].requests);
         free(a->runners[i].ends);

@@ -132,15 +132,6 @@ static uint32_t merged(struct merge *merge, const struct cache_request *r)
                                       : merge_load(merge, r->cache, r->number, r->missing);
 }
 
-/* A load whose last line joins an earlier request waits for what is left of it, or for L2. */
-static void note_joined(struct hierarchy *h, size_t first, size_t parts)
-{
-    if (parts > first)
-        h->parts[parts - 1].note |= HIERARCHY_LAST;
-    else
-        h->joined++;
-}
-
 /* What goes to an L2: the sectors that L1 did not have, in L2's lines. Returns the number of parts.
  */
 static size_t make_parts(struct hierarchy *h, const struct cache_request *requests, size_t count,
@@ -155,8 +146,14 @@ static size_t make_parts(struct hierarchy *h, const struct cache_request *reques
         bool store = part.note & HIERARCHY_STORES, last = part.note & HIERARCHY_LAST;
         part.sectors = (uint16_t)merged(merge, &part);
         part.operation = operations[store];
-        if (!part.sectors && part.missing && last && !store)
-            note_joined(h, first, parts);
+        if (!part.sectors && part.missing && last && !store) {
+            /* A load whose last line joins an earlier request waits for what is left of it, or for
+             * L2. */
+            if (parts > first)
+                h->parts[parts - 1].note |= HIERARCHY_LAST;
+            else
+                h->joined++;
+        }
         if (same_lines) {
             h->parts[parts] = part;
             parts += part.sectors != 0;

@@ -326,24 +326,19 @@ static void start(struct stepper *s)
     }
 }
 
-/* A merged access was counted as a hit of L1: its line has not arrived yet. */
-static void add_parallel_counts(struct stepper *s)
-{
-    struct model_counts *counts = &s->model->hierarchy.counts;
-    for (uint32_t i = 0; s->parallel && i < s->model->config->sms * s->model->config->l1_per_sm;
-         i++) {
-        counts->merges += s->parallel[i].counts.merges;
-        counts->fails += s->parallel[i].counts.fails;
-        counts->steps += s->parallel[i].counts.steps;
-    }
-}
-
 void in_step_run(struct model *model)
 {
     struct stepper s = {.model = model};
     start(&s);
     run(&s);
-    add_parallel_counts(&s);
+    /* A merged access was counted as a hit of L1: its line has not arrived yet. */
+    struct model_counts *counts = &model->hierarchy.counts;
+    uint32_t caches = model->config->sms * model->config->l1_per_sm;
+    for (uint32_t i = 0; s.parallel && i < caches; i++) {
+        counts->merges += s.parallel[i].counts.merges;
+        counts->fails += s.parallel[i].counts.fails;
+        counts->steps += s.parallel[i].counts.steps;
+    }
     if (s.l2_steps)
         l2_steps_finish(s.l2_steps);
     l2_steps_destroy(s.l2_steps);

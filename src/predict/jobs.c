@@ -148,43 +148,29 @@ static struct prediction *take(struct worker *w, struct model_config *out_config
     return taken;
 }
 
-/* Of several failures the one that comes first without threads is told. */
-static void note_failure(struct jobs *jobs, const struct prediction *p, int rc,
-                         const struct err *err)
-{
-    size_t number = (size_t)(p - jobs->plan->predictions);
-    pthread_mutex_lock(&jobs->lock);
-    if (number < jobs->failed) {
-        jobs->failed = number;
-        jobs->rc = rc;
-        jobs->err = *err;
-    }
-    pthread_mutex_unlock(&jobs->lock);
-}
-
-static int run_one(struct worker *w, struct prediction *p, const struct model_config *config,
-                   struct err *err)
-{
-    struct jobs *jobs = w->jobs;
-    pthread_mutex_lock(&jobs->lock); /* launching a trace writes to its source */
-    int rc = plan_launch(jobs->plan, &jobs->plan->programs[p->program], &w->launch, err);
-    pthread_mutex_unlock(&jobs->lock);
-    rc = rc ? rc : model_run(config, &w->launch, &p->counts, err);
-    if (!rc)
-        p->bound = bound_of(&p->counts, &p->machine);
-    return rc;
-}
-
 static void *work(void *worker)
 {
     struct worker *w = worker;
+    struct jobs *jobs = w->jobs;
     struct model_config config;
     struct prediction *p;
     while ((p = take(w, &config))) {
         struct err err = {0};
-        int rc = run_one(w, p, &config, &err);
-        if (rc)
-            note_failure(w->jobs, p, rc, &err);
+        pthread_mutex_lock(&jobs->lock); /* launching a trace writes to its source */
+        int rc = plan_launch(jobs->plan, &jobs->plan->programs[p->program], &w->launch, &err);
+        pthread_mutex_unlock(&jobs->lock);
+        rc = rc ? rc : model_run(&config, &w->launch, &p->counts, &err);
+        if (!rc)
+            p->bound = bound_of(&p->counts, &p->machine);
+        size_t number = (size_t)(p - jobs->plan->predictions);
+        pthread_mutex_lock(&jobs->lock);
+        /* Of several failures, the one that comes first without threads is reported. */
+        if (rc && number < jobs->failed) {
+            jobs->failed = number;
+            jobs->rc = rc;
+            jobs->err = err;
+        }
+        pthread_mutex_unlock(&jobs->lock);
     }
     return NULL;
 }

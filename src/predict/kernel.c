@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/str.h"
 
 /* A text being read. `bad` points to where it could not go on. */
@@ -84,19 +85,6 @@ static struct kernel_extent take_extent(struct reader *r)
     if (r->at == begin)
         fail(r);
     return extent;
-}
-
-/* "NxNx4": the last one is the column; ":16" after it is the size of an element. */
-static void take_array(struct reader *r, struct kernel_array *array)
-{
-    array->columns = take_extent(r);
-    while (take(r, 'x')) {
-        array->planes = array->rows;
-        array->rows = array->columns;
-        array->columns = take_extent(r);
-    }
-    if (take(r, ':'))
-        array->element_bytes = take_number(r, 0);
 }
 
 /* "16bx+tx-1" */
@@ -189,18 +177,6 @@ static void take_loops(struct reader *r, struct kernel_program *program)
     }
 }
 
-static void take_refs(struct reader *r, struct kernel_program *program)
-{
-    for (skip_spaces(r); *r->at && !r->bad; skip_spaces(r)) {
-        if (program->ref_count == KERNEL_REFS_MAX)
-            fail(r);
-        else
-            take_ref(r, &program->refs[program->ref_count++]);
-        if (*r->at && !take(r, ';'))
-            fail(r);
-    }
-}
-
 static int end(const struct reader *r, const struct kernel *kernel, const char *what,
                struct err *err)
 {
@@ -225,13 +201,30 @@ int kernel_parse(const struct kernel *kernel, struct kernel_program *program, st
     if (rc)
         return rc;
     r = (struct reader){.at = kernel->arrays};
-    for (size_t a = 0; *r.at && !r.bad && a < KERNEL_ARRAYS_MAX; a++, skip_spaces(&r))
-        take_array(&r, &program->arrays[a]);
+    for (size_t a = 0; *r.at && !r.bad && a < KERNEL_ARRAYS_MAX; a++, skip_spaces(&r)) {
+        /* "NxNx4": the last one is the column; ":16" after it is the size of an element. */
+        struct kernel_array *array = &program->arrays[a];
+        array->columns = take_extent(&r);
+        while (take(&r, 'x')) {
+            array->planes = array->rows;
+            array->rows = array->columns;
+            array->columns = take_extent(&r);
+        }
+        if (take(&r, ':'))
+            array->element_bytes = take_number(&r, 0);
+    }
     rc = end(&r, kernel, "arrays", err);
     if (rc)
         return rc;
     r = (struct reader){.at = kernel->program};
-    take_refs(&r, program);
+    for (skip_spaces(&r); *r.at && !r.bad; skip_spaces(&r)) {
+        if (program->ref_count == KERNEL_REFS_MAX)
+            fail(&r);
+        else
+            take_ref(&r, &program->refs[program->ref_count++]);
+        if (*r.at && !take(&r, ';'))
+            fail(&r);
+    }
     return end(&r, kernel, "program", err);
 }
 
@@ -327,15 +320,10 @@ static int prepare_steps(struct kernel_launch *launch, struct err *err)
     return 0;
 }
 
-static bool is_power_of_two(uint32_t x)
-{
-    return x && !(x & (x - 1));
-}
-
 static int check_shape(const struct kernel_launch *launch, struct err *err)
 {
     uint32_t x = launch->block_x, y = launch->block_y;
-    if ((!is_power_of_two(x) && x % WARP_LANES) || !x || !y)
+    if ((!number_is_power_of_two(x) && x % WARP_LANES) || !x || !y)
         return err_set(err, -EINVAL,
                        "a block's width is a power of two or a multiple of %d, not %u", WARP_LANES,
                        x);

@@ -222,22 +222,16 @@ static void serve_parts(struct l2 *l2, struct cache_request *requests, size_t co
     }
 }
 
-static void serve_whole(struct l2 *l2, struct cache_request *requests, size_t count,
-                        struct rng *rng)
-{
-    cache_serve_one(l2->parts[0], requests, count, rng);
-    for (size_t i = 0; i < count; i++)
-        if (requests[i].missing && requests[i].operation == CACHE_LOAD)
-            requests[i].note |= L2_FROM_MAIN;
-    l2->main_reads = l2->parts[0]->brought;
-}
-
 void l2_serve(struct l2 *l2, struct cache_request *requests, size_t count, struct rng *rng)
 {
     for (size_t i = 0; i < count; i++)
         requests[i].note &= (uint8_t)~L2_FROM_MAIN;
     if (l2->config->l2_parts == 1) {
-        serve_whole(l2, requests, count, rng);
+        cache_serve_one(l2->parts[0], requests, count, rng);
+        for (size_t i = 0; i < count; i++)
+            if (requests[i].missing && requests[i].operation == CACHE_LOAD)
+                requests[i].note |= L2_FROM_MAIN;
+        l2->main_reads = l2->parts[0]->brought;
         return;
     }
     for (size_t at = 0; at < count; at += L2_TOGETHER)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "predict/ahead.h"
 #include "predict/in_step.h"
 
@@ -29,11 +30,6 @@ static void model_start(struct model *m, uint32_t blocks_in_flight)
     counts->blocks_in_flight = counts->warps_in_flight / m->launch->warps_per_block;
 }
 
-static bool is_power(uint64_t x)
-{
-    return x && !(x & (x - 1));
-}
-
 static int check(const struct model_config *config, struct err *err)
 {
     const struct cache_geometry *l1 = &config->l1, *l2 = &config->l2;
@@ -41,8 +37,8 @@ static int check(const struct model_config *config, struct err *err)
         config->schedulers > SM_SCHEDULERS_MAX)
         return err_set(err, -EINVAL, "an SM has 1 to %d schedulers and at least one L1",
                        SM_SCHEDULERS_MAX);
-    if (!is_power(l1->line) || !is_power(l2->line) || !is_power(l1->sector) ||
-        l1->sector != l2->sector)
+    if (!number_is_power_of_two(l1->line) || !number_is_power_of_two(l2->line) ||
+        !number_is_power_of_two(l1->sector) || l1->sector != l2->sector)
         return err_set(err, -EINVAL, "lines and sectors are powers of two");
     if (l1->line / l1->sector > CACHE_SECTORS_MAX || l2->line / l2->sector > CACHE_SECTORS_MAX)
         return err_set(err, -EINVAL, "a line has at most %d sectors", CACHE_SECTORS_MAX);
@@ -54,14 +50,6 @@ static int check(const struct model_config *config, struct err *err)
     if (!rc && config->l2_parallel.mshrs && !config->l2_partitions)
         rc = err_set(err, -EINVAL, "an L2 with miss registers has at least one partition");
     return rc || !config->l2_parallel.mshrs ? rc : parallel_check(&config->l2_parallel, err);
-}
-
-static void model_fini(struct model *m)
-{
-    for (uint32_t i = 0; i < m->config->sms; i++)
-        sm_fini(&m->sms[i]);
-    free(m->sms);
-    hierarchy_fini(&m->hierarchy);
 }
 
 int model_run(const struct model_config *config, const struct kernel_launch *launch,
@@ -98,6 +86,9 @@ int model_run(const struct model_config *config, const struct kernel_launch *lau
         hierarchy_finish(&m.hierarchy);
         *out_counts = *counts;
     }
-    model_fini(&m);
+    for (uint32_t i = 0; i < m.config->sms; i++)
+        sm_fini(&m.sms[i]);
+    free(m.sms);
+    hierarchy_fini(&m.hierarchy);
     return rc;
 }

@@ -299,18 +299,6 @@ static void put_difference(struct strbuf *out, enum kind kind, double before, do
                       change, word);
 }
 
-static void put_head(struct strbuf *out, const struct columns *columns)
-{
-    char text[WHAT_IF_TEXT_MAX];
-    strbuf_puts(out, "<div class=wide><table class=whatif><thead><tr><th><th class=n>as measured");
-    for (size_t i = 1; i < columns->count; i++) {
-        what_if_text(columns->items[i].what_if, text);
-        strbuf_puts(out, "<th class=n>");
-        html_text(out, text, HTML_NAME);
-    }
-    strbuf_puts(out, "</tr></thead>\n<tbody>");
-}
-
 static void put_change_row(struct strbuf *out, const struct columns *columns, size_t row)
 {
     const struct prediction *plain = columns->items;
@@ -324,17 +312,6 @@ static void put_change_row(struct strbuf *out, const struct columns *columns, si
             put_difference(out, rows[row].kind, value_of(plain, row), value);
     }
     strbuf_puts(out, "</tr>\n");
-}
-
-static void put_change_limits(struct strbuf *out, const struct columns *columns)
-{
-    strbuf_puts(out, "<tr><th>Limited by");
-    for (size_t i = 0; i < columns->count; i++)
-        strbuf_printf(out, "<td class=n>%s",
-                      columns->items[i].reason[0]
-                          ? "not possible"
-                          : bound_limit_name(columns->items[i].bound.limit));
-    strbuf_puts(out, "</tr>\n</tbody></table></div>\n");
 }
 
 static void section_what_if(struct strbuf *out, const struct section_kernel *kernel, bool with_file)
@@ -352,10 +329,24 @@ static void section_what_if(struct strbuf *out, const struct section_kernel *ker
         strbuf_puts(out, "<p><b>");
         section_model(out, columns.items, with_file);
         strbuf_puts(out, "</b></p>\n");
-        put_head(out, &columns);
+        char text[WHAT_IF_TEXT_MAX];
+        strbuf_puts(out,
+                    "<div class=wide><table class=whatif><thead><tr><th><th class=n>as measured");
+        for (size_t i = 1; i < columns.count; i++) {
+            what_if_text(columns.items[i].what_if, text);
+            strbuf_puts(out, "<th class=n>");
+            html_text(out, text, HTML_NAME);
+        }
+        strbuf_puts(out, "</tr></thead>\n<tbody>");
         for (size_t row = 0; row < COUNT_OF(rows); row++)
             put_change_row(out, &columns, row);
-        put_change_limits(out, &columns);
+        strbuf_puts(out, "<tr><th>Limited by");
+        for (size_t i = 0; i < columns.count; i++)
+            strbuf_printf(out, "<td class=n>%s",
+                          columns.items[i].reason[0]
+                              ? "not possible"
+                              : bound_limit_name(columns.items[i].bound.limit));
+        strbuf_puts(out, "</tr>\n</tbody></table></div>\n");
     }
 }
 

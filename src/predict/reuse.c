@@ -54,15 +54,10 @@ static uint32_t live_up_to(const struct reuse *reuse, uint32_t time)
     return sum + (uint32_t)__builtin_popcountll(rest);
 }
 
-static void set_live(struct reuse *reuse, uint32_t time)
-{
-    reuse->bits[time / WORD] |= UINT64_C(1) << time % WORD;
-}
-
 /* The line of `before` is now live at `now` instead; before 0: it was not live. */
 static void move(struct reuse *reuse, uint32_t before, uint32_t now)
 {
-    set_live(reuse, now);
+    reuse->bits[now / WORD] |= UINT64_C(1) << now % WORD;
     if (before)
         reuse->bits[before / WORD] &= ~(UINT64_C(1) << before % WORD);
     if (before && before / LEAF == now / LEAF)

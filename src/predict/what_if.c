@@ -11,14 +11,6 @@ struct figure {
     size_t key_length, values_length, value_count;
 };
 
-static int malformed(const char *text, struct err *err)
-{
-    return err_set(err, -EINVAL,
-                   "--what-if takes KEY=VALUE[,VALUE...] such as l1_data.size=64K,128K, and + "
-                   "between figures that change together, not \"%.60s\"",
-                   text);
-}
-
 static int check_values(const struct figure *figure, struct err *err)
 {
     const char *end = figure->values + figure->values_length;
@@ -43,7 +35,10 @@ static int take_figure(const char *text, const char **at, struct figure *out, st
 {
     size_t length = strcspn(*at, "+"), key = strcspn(*at, "=+");
     if (!key || key >= WHAT_IF_WORD_MAX || (*at)[key] != '=')
-        return malformed(text, err);
+        return err_set(err, -EINVAL,
+                       "--what-if takes KEY=VALUE[,VALUE...] such as l1_data.size=64K,128K, and + "
+                       "between figures that change together, not \"%.60s\"",
+                       text);
     *out = (struct figure){.key = *at,
                            .key_length = key,
                            .values = *at + key + 1,

@@ -112,16 +112,6 @@ double wire_get_f64(struct wire_reader *reader)
     return value;
 }
 
-/* Makes room for a NUL behind the text: moves it one byte, over the end of its length. */
-static char *text_in_place(struct wire_reader *reader, size_t length)
-{
-    char *text = (char *)reader->data + reader->position - 1;
-    memmove(text, text + 1, length);
-    text[length] = '\0';
-    reader->position += length;
-    return text;
-}
-
 char *wire_get_text(struct wire_reader *reader)
 {
     uint32_t length = wire_get_u32(reader);
@@ -132,8 +122,14 @@ char *wire_get_text(struct wire_reader *reader)
         reader->bad = true;
         return NULL;
     }
-    if (reader->in_place)
-        return text_in_place(reader, length);
+    if (reader->in_place) {
+        /* Makes room for a NUL behind the text: moves it one byte, over the end of its length. */
+        char *text = (char *)reader->data + reader->position - 1;
+        memmove(text, text + 1, length);
+        text[length] = '\0';
+        reader->position += length;
+        return text;
+    }
     reader->position += length;
     return str_copy_n(start, length);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "device/sim/model.h"
 
 enum { BANDWIDTH_MAX = 1000000, MHZ_MAX = 100000 };
@@ -348,11 +349,6 @@ static int read_timer(const struct yaml_node *node, struct sim_model *model, str
     return text.overhead_cycles ? sim_read_overheads(text.overhead_cycles, model, err) : 0;
 }
 
-static bool power_of_two(uint32_t n)
-{
-    return n && !(n & (n - 1));
-}
-
 static int read_shared_section(const struct yaml_node *node, struct sim_model *model,
                                struct err *err)
 {
@@ -360,11 +356,12 @@ static int read_shared_section(const struct yaml_node *node, struct sim_model *m
     int rc = read_optional(node, "shared", shared_fields, COUNT_OF(shared_fields), model, err);
     if (rc)
         return rc;
-    if (!power_of_two(banks->bank_bytes))
+    if (!number_is_power_of_two(banks->bank_bytes))
         return yaml_error(sim_at(node, "bank_width"), err, "expected 4, 8 or 16 bytes");
     if (!banks->interleave_bytes)
         banks->interleave_bytes = banks->bank_bytes;
-    if (!power_of_two(banks->interleave_bytes) || banks->interleave_bytes > banks->bank_bytes)
+    if (!number_is_power_of_two(banks->interleave_bytes) ||
+        banks->interleave_bytes > banks->bank_bytes)
         return yaml_error(sim_at(node, "interleave"), err,
                           "expected a power of two up to the width of a bank");
     return 0;

@@ -216,14 +216,6 @@ static bool same_lanes(const struct trace_slot *slot, const struct form *form)
            UINT32_C(1) << slot->lanes_log2 == form->lanes.lanes_x;
 }
 
-static void note_lanes(struct trace_slot *slot, const struct form *form)
-{
-    slot->listed = form->listed;
-    slot->step_x = form->lanes.step_x;
-    slot->step_y = form->lanes.step_y;
-    slot->lanes_log2 = form->listed ? 0 : (uint8_t)__builtin_ctz(form->lanes.lanes_x);
-}
-
 size_t trace_code_put(struct trace_code *code, const struct warp_access *access, uint64_t pc,
                       uint8_t out_bytes[TRACE_ACCESS_BYTES_MAX])
 {
@@ -247,7 +239,10 @@ size_t trace_code_put(struct trace_code *code, const struct warp_access *access,
     if (!same_lanes(slot, &form)) {
         head |= ACCESS_LANES;
         at = put_lanes(at, &form);
-        note_lanes(slot, &form);
+        slot->listed = form.listed;
+        slot->step_x = form.lanes.step_x;
+        slot->step_y = form.lanes.step_y;
+        slot->lanes_log2 = form.listed ? 0 : (uint8_t)__builtin_ctz(form.lanes.lanes_x);
     }
     int64_t delta = (int64_t)(form.lanes.base - slot->base);
     if (delta != slot->delta) {
@@ -296,23 +291,6 @@ static uint8_t get_byte(struct cursor *cursor)
         return *cursor->at++;
     expect(cursor, "an access within the page");
     return 0;
-}
-
-static void get_instruction(struct cursor *cursor, struct trace_code *code, uint32_t number)
-{
-    uint8_t kind = get_byte(cursor), bytes_log2 = kind >> 1;
-    uint64_t pc = code->last_pc + (uint64_t)get_signed(cursor);
-    if (UINT32_C(1) << (bytes_log2 & 31) > TRACE_ELEMENT_MAX || bytes_log2 > 31)
-        expect(cursor, "elements of 1 to 32 bytes");
-    trace_code_begin_slot(code, number, pc, kind & 1, bytes_log2);
-}
-
-static void get_mask(struct cursor *cursor, struct trace_slot *slot)
-{
-    uint64_t mask = get_varint(cursor);
-    if (!mask || mask > UINT32_MAX)
-        expect(cursor, "a mask of 1 to 32 lanes");
-    slot->mask = (uint32_t)mask;
 }
 
 static void get_lanes(struct cursor *cursor, struct trace_slot *slot)
@@ -371,12 +349,20 @@ size_t trace_code_get(struct trace_code *code, const uint8_t *bytes, size_t leng
     struct cursor cursor = {.at = bytes, .end = bytes + length};
     uint8_t head = get_byte(&cursor), number = head & ACCESS_SLOT;
     struct trace_slot *slot = &code->slots[number];
-    if (head & ACCESS_NEW)
-        get_instruction(&cursor, code, number);
-    else if (!(code->used >> number & 1))
+    if (head & ACCESS_NEW) {
+        uint8_t kind = get_byte(&cursor), bytes_log2 = kind >> 1;
+        uint64_t pc = code->last_pc + (uint64_t)get_signed(&cursor);
+        if (UINT32_C(1) << (bytes_log2 & 31) > TRACE_ELEMENT_MAX || bytes_log2 > 31)
+            expect(&cursor, "elements of 1 to 32 bytes");
+        trace_code_begin_slot(code, number, pc, kind & 1, bytes_log2);
+    } else if (!(code->used >> number & 1))
         expect(&cursor, "an instruction in a slot that has none");
-    if (head & ACCESS_MASK)
-        get_mask(&cursor, slot);
+    if (head & ACCESS_MASK) {
+        uint64_t mask = get_varint(&cursor);
+        if (!mask || mask > UINT32_MAX)
+            expect(&cursor, "a mask of 1 to 32 lanes");
+        slot->mask = (uint32_t)mask;
+    }
     if (head & ACCESS_LANES)
         get_lanes(&cursor, slot);
     else if (slot->listed)

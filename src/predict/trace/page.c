@@ -149,21 +149,17 @@ static void leave_bucket(struct trace_cache *cache, struct cached_frame *frame)
     frame->filled = false;
 }
 
-static struct cached_frame *add_frame(struct trace_cache *cache)
-{
-    cache->frames =
-        mem_grow(cache->frames, &cache->capacity, cache->count + 1, sizeof *cache->frames);
-    struct cached_frame *frame = &cache->frames[cache->count++];
-    frame->bytes = mem_array(1, cache->page_bytes);
-    return frame;
-}
-
 /* A frame that nobody holds, the second time that the hand passes it; a new one while there are
  * few, or if most are held. */
 static struct cached_frame *take_frame(struct trace_cache *cache)
 {
-    if (cache->count < cache->kept || cache->count <= cache->held + cache->held / 4)
-        return add_frame(cache);
+    if (cache->count < cache->kept || cache->count <= cache->held + cache->held / 4) {
+        cache->frames =
+            mem_grow(cache->frames, &cache->capacity, cache->count + 1, sizeof *cache->frames);
+        struct cached_frame *frame = &cache->frames[cache->count++];
+        frame->bytes = mem_array(1, cache->page_bytes);
+        return frame;
+    }
     for (;;) {
         struct cached_frame *frame = &cache->frames[cache->hand];
         cache->hand = (cache->hand + 1) % cache->count;

@@ -160,26 +160,6 @@ static const struct trace_action {
      COUNT_OF(make_options), run_make},
 };
 
-static int print_commands(struct strbuf *out_text)
-{
-    strbuf_puts(out_text, "Usage: gpumemtopo-predict trace COMMAND [FLAG...] FILE...\n"
-                          "Traces of loads and stores, for gpumemtopo-predict.\n\nCommands:\n");
-    for (size_t i = 0; i < COUNT_OF(trace_actions); i++)
-        strbuf_printf(out_text, "  %-8s %-12s %s\n", trace_actions[i].name,
-                      trace_actions[i].arguments, trace_actions[i].help);
-    strbuf_puts(out_text, "\nCOMMAND --help prints its flags.\n");
-    return 0;
-}
-
-static void print_action_help(const struct trace_action *action, const struct option_set *set,
-                              const char *form, struct strbuf *out_text)
-{
-    char *head = str_format("Usage: gpumemtopo-predict %s [FLAG...] %s\n%s.\n\nFlags:\n",
-                            set->command, action->arguments, action->help);
-    options_print(set, form, head, "", out_text);
-    free(head);
-}
-
 /* Before hours of sorting: a trace is renamed into its place, which a pipe or device does not
  * survive. */
 static int check_output(const char *command, const char *path, struct err *err)
@@ -210,7 +190,10 @@ static int run_action(const struct trace_action *action, int count, char **argum
         request.files[i] = rest.words[i];
     free(rest.words);
     if (rest.help) {
-        print_action_help(action, &set, rest.help, out_text);
+        char *head = str_format("Usage: gpumemtopo-predict %s [FLAG...] %s\n%s.\n\nFlags:\n",
+                                set.command, action->arguments, action->help);
+        options_print(&set, rest.help, head, "", out_text);
+        free(head);
         return 0;
     }
     if (rest.count != action->files)
@@ -223,8 +206,15 @@ int trace_command(int count, char **arguments, struct strbuf *out_text, struct e
 {
     const char *names[COUNT_OF(trace_actions)];
     const char *word = count > 0 ? arguments[0] : "";
-    if (strncmp(word, "--help", 6) == 0 || strcmp(word, "-h") == 0)
-        return print_commands(out_text);
+    if (strncmp(word, "--help", 6) == 0 || strcmp(word, "-h") == 0) {
+        strbuf_puts(out_text, "Usage: gpumemtopo-predict trace COMMAND [FLAG...] FILE...\n"
+                              "Traces of loads and stores, for gpumemtopo-predict.\n\nCommands:\n");
+        for (size_t i = 0; i < COUNT_OF(trace_actions); i++)
+            strbuf_printf(out_text, "  %-8s %-12s %s\n", trace_actions[i].name,
+                          trace_actions[i].arguments, trace_actions[i].help);
+        strbuf_puts(out_text, "\nCOMMAND --help prints its flags.\n");
+        return 0;
+    }
     for (size_t i = 0; i < COUNT_OF(trace_actions); i++) {
         if (strcmp(word, trace_actions[i].name) == 0)
             return run_action(&trace_actions[i], count - 1, arguments + 1, out_text, err);

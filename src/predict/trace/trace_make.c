@@ -7,18 +7,6 @@
 #include "predict/trace/page.h"
 #include "predict/trace/trace_write.h"
 
-static int write_warp(struct trace_writer *writer, const struct kernel_launch *launch,
-                      uint64_t block, uint32_t warp, struct err *err)
-{
-    struct kernel_cursor cursor;
-    struct warp_access access;
-    int rc = 0;
-    kernel_begin(launch, block, warp, &cursor);
-    while (!rc && kernel_next(launch, &cursor, &access))
-        rc = trace_writer_add(writer, block, warp, &access, cursor.step - 1, err);
-    return rc;
-}
-
 int trace_make(const struct kernel_launch *launch, uint32_t page_bytes, const char *path,
                struct trace_totals *out_totals, struct err *err)
 {
@@ -36,8 +24,13 @@ int trace_make(const struct kernel_launch *launch, uint32_t page_bytes, const ch
     snprintf(head.name, sizeof head.name, "%s", launch->kernel->name);
     int rc = trace_writer_create(path, &head, &writer, err);
     for (uint64_t block = 0; block < launch->blocks && !rc; block++)
-        for (uint32_t warp = 0; warp < launch->warps_per_block && !rc; warp++)
-            rc = write_warp(writer, launch, block, warp, err);
+        for (uint32_t warp = 0; warp < launch->warps_per_block && !rc; warp++) {
+            struct kernel_cursor cursor;
+            struct warp_access access;
+            kernel_begin(launch, block, warp, &cursor);
+            while (!rc && kernel_next(launch, &cursor, &access))
+                rc = trace_writer_add(writer, block, warp, &access, cursor.step - 1, err);
+        }
     rc = rc ? rc : trace_writer_finish(writer, out_totals, err);
     trace_writer_destroy(writer);
     return rc;

@@ -49,16 +49,6 @@ void cache_report_unsupported(struct probe_context *context, const char *memory,
         cache_report_missing(context, memory, *attributes, MEASURE_UNSUPPORTED, reason);
 }
 
-static void report_fetch(struct probe_context *context, const char *memory,
-                         const struct study *study)
-{
-    char name[CACHE_METRIC_MAX];
-    struct measure *fetch =
-        measures_add(context->measures, cache_metric(name, memory, "fetch"),
-                     (double)study->fetch_bytes, "B", "cold chase, distance between misses");
-    fetch->confidence = study->fetch_contrast;
-}
-
 static int cache_confirm_line(struct probe_context *context, const struct study *study,
                               struct err *err)
 {
@@ -102,14 +92,17 @@ static int cache_report_line(struct probe_context *context, enum study_id id, st
     }
     if (context->repeating && study->line_bytes)
         return cache_confirm_line(context, study, err);
-    report_fetch(context, memory, study);
+    char name[CACHE_METRIC_MAX];
+    struct measure *fetch =
+        measures_add(context->measures, cache_metric(name, memory, "fetch"),
+                     (double)study->fetch_bytes, "B", "cold chase, distance between misses");
+    fetch->confidence = study->fetch_contrast;
     if (!study->line_bytes) {
         cache_report_missing(context, memory, "line", MEASURE_FAILED,
                              study->unbounded ? "the cache could not be overfilled"
                                               : "no stride surely skips a line");
         return 0;
     }
-    char name[CACHE_METRIC_MAX];
     struct measure *line =
         measures_add(context->measures, cache_metric(name, memory, "line"),
                      (double)study->line_bytes, "B", "span of what stays resident, by stride");
@@ -355,16 +348,6 @@ static int cache_size_measure(struct probe_context *context, struct study *study
     return rc;
 }
 
-/* Adds the documented size of L1 to the measured one. */
-static void add_documented(struct probe_context *context, struct measure *size)
-{
-    const struct device_limits *limits = device_limits(context->device);
-    if (limits->l1_nominal_bytes)
-        facts_set_int(&size->notes, "nominal", (int64_t)limits->l1_nominal_bytes);
-    if (limits->l1_carveout_bytes)
-        facts_set_int(&size->notes, "carveout", (int64_t)limits->l1_carveout_bytes);
-}
-
 /* If both methods agree, the sweep is reported, since it resolves single lines. If not, the
  * resident share is the capacity (it does not depend on the replacement policy), the sweep is the
  * reach, and the status says so. */
@@ -387,8 +370,13 @@ static void cache_size_add(struct probe_context *context, const char *memory,
     facts_set_int(&size->notes, "by_residency", llround(found->by_residency));
     if (found->at_once)
         facts_set_int(&size->notes, "at_once", found->at_once);
-    if (found->l1)
-        add_documented(context, size);
+    if (found->l1) { /* the documented size beside the measured one */
+        const struct device_limits *limits = device_limits(context->device);
+        if (limits->l1_nominal_bytes)
+            facts_set_int(&size->notes, "nominal", (int64_t)limits->l1_nominal_bytes);
+        if (limits->l1_carveout_bytes)
+            facts_set_int(&size->notes, "carveout", (int64_t)limits->l1_carveout_bytes);
+    }
     struct measure *reach = measures_add(context->measures, cache_metric(name, memory, "reach"),
                                          found->by_sweep, "B", "chase+cpd");
     reach->n = SIZE_REPEATS;

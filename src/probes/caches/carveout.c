@@ -130,15 +130,6 @@ static void check_sum(struct measure *m, const struct carveouts *carveouts)
 
 static const char method[] = "caches by shared memory asked for";
 
-static void report_shared_with(struct probe_context *context, const struct carveouts *carveouts)
-{
-    static const char *const word = "l1_data";
-    struct measure *m = measures_add_words(context->measures, "shared.shared_with", &word,
-                                           shrinks(carveouts, 0), method);
-    m->n = (uint32_t)carveouts->count;
-    m->confidence = shrinking_confidence(carveouts);
-}
-
 static void report_carveout(struct probe_context *context, const struct carveouts *carveouts)
 {
     const double *left = carveouts->left[0], *errors = carveouts->errors[0];
@@ -157,12 +148,6 @@ static void report_carveout(struct probe_context *context, const struct carveout
         if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i))
             carveout_add_note(m, carveouts, i);
     check_sum(m, carveouts);
-}
-
-static void carveout_report(struct probe_context *context, const struct carveouts *carveouts)
-{
-    report_shared_with(context, carveouts);
-    report_carveout(context, carveouts);
 }
 
 static int measure_all(struct probe_context *context, struct carveouts *out, struct err *err)
@@ -194,7 +179,12 @@ static int run_carveout(struct probe_context *context, struct err *err)
         rc = measure_all(context, &carveouts, err);
         if (rc)
             return rc;
-        carveout_report(context, &carveouts);
+        static const char *const word = "l1_data";
+        struct measure *m = measures_add_words(context->measures, "shared.shared_with", &word,
+                                               shrinks(&carveouts, 0), method);
+        m->n = (uint32_t)carveouts.count;
+        m->confidence = shrinking_confidence(&carveouts);
+        report_carveout(context, &carveouts);
         return 0;
     }
     for (size_t i = 0; i < COUNT_OF(metrics); i++)

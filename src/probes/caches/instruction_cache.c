@@ -165,12 +165,6 @@ static void code_sharing_note(const struct probe_context *context,
     free(groups);
 }
 
-static void code_sharing_fini(struct code_sharing *sharing)
-{
-    free(sharing->shares);
-    sharing->shares = NULL;
-}
-
 /* A curve on each of so many SMs; passes of each length. */
 enum { CURVES = 5, PASSES = 4, AGREE_MIN = 4, NAME_MAX_BYTES = 64, REASON_MAX = 160 };
 
@@ -443,7 +437,7 @@ static int find_sharing(struct probe_context *context, const struct found *found
     int rc = code_sharing_find(context, &question, &sharing, err);
     if (!rc)
         report_sharing(context, found, metric, &sharing);
-    code_sharing_fini(&sharing);
+    free(sharing.shares);
     return rc;
 }
 

@@ -139,16 +139,6 @@ static int l2_run_latency(struct probe_context *context, struct err *err)
     return rc;
 }
 
-static int l2_report_line_again(struct probe_context *context, struct err *err)
-{
-    uint64_t bytes;
-    int rc = l2_confirm_line(context, &context->l2, &bytes, err);
-    if (rc)
-        return rc;
-    repeats_confirm(context, "l2.line", (double)bytes, "B", 1);
-    return 0;
-}
-
 /* The size changes by the same share as the step. */
 static int l2_report_size_again(struct probe_context *context, struct err *err)
 {
@@ -185,8 +175,14 @@ static void doubt_pages(struct measure *measure, double slow_share)
 static int run_line(struct probe_context *context, struct err *err)
 {
     const struct l2_study *l2 = &context->l2;
-    if (context->repeating && l2->stage >= L2_LINE)
-        return l2_report_line_again(context, err);
+    if (context->repeating && l2->stage >= L2_LINE) {
+        uint64_t bytes;
+        int rc = l2_confirm_line(context, &context->l2, &bytes, err);
+        if (rc)
+            return rc;
+        repeats_confirm(context, "l2.line", (double)bytes, "B", 1);
+        return 0;
+    }
     int rc = l2_reach(context, L2_FETCH, err);
     if (rc)
         return rc;

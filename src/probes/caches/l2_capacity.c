@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/quadrature.h"
 #include "cpd/cpd.h"
 #include "probes/method/chase.h"
@@ -22,21 +23,6 @@ enum {
     COUNT_MIN = 4,  /* the least number of elements that a job times */
     ERROR_JOBS = 8, /* fewer jobs do not show how they scatter */
 };
-
-static bool l2_look_is_prime(uint64_t n)
-{
-    for (uint64_t d = 2; d * d <= n; d++)
-        if (n % d == 0)
-            return false;
-    return n > 1;
-}
-
-static uint64_t l2_look_prime_from(uint64_t n)
-{
-    while (!l2_look_is_prime(n))
-        n++;
-    return n;
-}
 
 /* A part of the array, in elements: every `spacing`-th of the first `window`. Each job draws its
  * spacing: if it were close to a multiple of the number of sets, the sample would lie in few sets,
@@ -65,7 +51,7 @@ static struct sample make_sample(const struct l2_look *look)
 static uint64_t draw_spacing(struct probe_context *context, const struct sample *sample)
 {
     uint64_t least = sample->spacing_min;
-    return least > 1 ? l2_look_prime_from(least + probe_seed(context) % least) : 1;
+    return least > 1 ? number_prime_from(least + probe_seed(context) % least) : 1;
 }
 
 /* Begins at a random one of the first elements, so that all elements of the window are equally

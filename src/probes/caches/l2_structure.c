@@ -349,17 +349,6 @@ static bool may_be_lru(const struct probe_context *context, const struct l2_poli
     return policy->policy == REPLACEMENT_NOT_LRU || (policy->policy != REPLACEMENT_LRU && !one);
 }
 
-static void doubt_policy(struct measure *m, const struct l2_policy *policy)
-{
-    char reason[L2_STRUCTURE_REASON_MAX];
-    snprintf(reason, sizeof reason,
-             "%.0f, %.0f and %.0f %% of an area stay: not LRU, or few ways, or lines kept twice",
-             100 * policy->kept[L2_POLICY_PLAIN], 100 * policy->kept[L2_POLICY_AGAIN],
-             100 * policy->kept[L2_POLICY_OFTEN]);
-    m->confidence = DOUBTED;
-    measure_set_status(m, MEASURE_NOISY, reason);
-}
-
 static int l2_structure_report_policy(struct probe_context *context, struct err *err)
 {
     struct l2_policy policy;
@@ -370,8 +359,16 @@ static int l2_structure_report_policy(struct probe_context *context, struct err 
     struct measure *m = measures_add_words(context->measures, "l2.policy", &word, 1,
                                            "what is kept of an area, used again or not");
     l2_structure_settle(context, m, policy.timed_loads);
-    if (may_be_lru(context, &policy))
-        doubt_policy(m, &policy);
+    if (may_be_lru(context, &policy)) {
+        char reason[L2_STRUCTURE_REASON_MAX];
+        snprintf(
+            reason, sizeof reason,
+            "%.0f, %.0f and %.0f %% of an area stay: not LRU, or few ways, or lines kept twice",
+            100 * policy.kept[L2_POLICY_PLAIN], 100 * policy.kept[L2_POLICY_AGAIN],
+            100 * policy.kept[L2_POLICY_OFTEN]);
+        m->confidence = DOUBTED;
+        measure_set_status(m, MEASURE_NOISY, reason);
+    }
     return 0;
 }
 
@@ -565,16 +562,6 @@ static void report_bytes(struct probe_context *context, const char *metric, uint
     facts_set_int(&m->notes, "footprint", (int64_t)found->footprint_bytes);
 }
 
-static void report_irregular(struct probe_context *context, const struct l2_prefetch *found)
-{
-    char reason[L2_PREFETCH_REASON_MAX];
-    snprintf(reason, sizeof reason,
-             "%.0f %% of first loads in ascending order hit, but misses are not evenly apart",
-             100 * found->hit_share);
-    measures_add_missing(context->measures, "l2.prefetch", MEASURE_FAILED, reason);
-    measures_add_missing(context->measures, "l2.prefetch_from", MEASURE_FAILED, reason);
-}
-
 static int run_prefetch(struct probe_context *context, struct err *err)
 {
     struct l2_prefetch found = {0};
@@ -585,7 +572,12 @@ static int run_prefetch(struct probe_context *context, struct err *err)
     if (rc)
         return rc;
     if (found.kind == L2_PREFETCH_IRREGULAR) {
-        report_irregular(context, &found);
+        char reason[L2_PREFETCH_REASON_MAX];
+        snprintf(reason, sizeof reason,
+                 "%.0f %% of first loads in ascending order hit, but misses are not evenly apart",
+                 100 * found.hit_share);
+        measures_add_missing(context->measures, "l2.prefetch", MEASURE_FAILED, reason);
+        measures_add_missing(context->measures, "l2.prefetch_from", MEASURE_FAILED, reason);
         return 0;
     }
     report_bytes(context, "l2.prefetch", found.ahead_bytes, found.kind == L2_PREFETCH_BEYOND,

@@ -129,21 +129,16 @@ static int global_run_jobs(struct probe_context *context, const struct study *st
     return 0;
 }
 
-/* With a tiny L2, some of the misses go on to main memory; they do not count. The path may take
- * longer than the one past the cache. */
-static void cut_further(struct pool *misses, const struct pool *past)
-{
-    double longer = pool_quantile(misses, 0.25) - pool_quantile(past, 0.25);
-    pool_cut(misses, FURTHER * (pool_quantile(past, 0.95) + fmax(0, longer)));
-}
-
 int level_measure_global(struct probe_context *context, struct study *study, struct err *err)
 {
     struct global_pools *pools = mem_array(1, sizeof *pools);
     int rc = global_run_jobs(context, study, pools, err);
     if (rc)
         goto out;
-    cut_further(&pools->misses, &pools->apart_past);
+    /* With a tiny L2, some of the misses go on to main memory; they do not count. The path may take
+     * longer than the one past the cache. */
+    double longer = pool_quantile(&pools->misses, 0.25) - pool_quantile(&pools->apart_past, 0.25);
+    pool_cut(&pools->misses, FURTHER * (pool_quantile(&pools->apart_past, 0.95) + fmax(0, longer)));
     level_settle(study, &pools->hits, &pools->misses);
     double hit = study->hit_cycles - timer_overhead(context, study->path);
     double past = pool_lower_mean(&pools->past, 1 - pool_centre(&pools->past).spike_share) -

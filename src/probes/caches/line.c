@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/quadrature.h"
 #include "probes/caches/resident.h"
 
@@ -338,21 +339,10 @@ static uint64_t shortest_resident(const struct line_evidence *e)
     return 0;
 }
 
-static uint64_t line_prime_from(uint64_t n)
-{
-    for (;; n++) {
-        uint64_t d = 2;
-        while (d * d <= n && n % d)
-            d++;
-        if (d * d > n)
-            return n;
-    }
-}
-
 /* Measures strides beyond the line, which show its tags. */
 static int look_beyond(struct search *search, uint64_t longest, struct err *err)
 {
-    const uint64_t beyond[BEYOND] = {longest, longest + 1, line_prime_from(2 * longest + 1)};
+    const uint64_t beyond[BEYOND] = {longest, longest + 1, number_prime_from(2 * longest + 1)};
     double tags = resident_elements(&last_of(search)->layout, &last_of(search)->share, 1);
     for (size_t i = 0; i < BEYOND; i++) {
         int rc = observe_beyond(search, beyond[i], tags, BEYOND_PRECISION, err);
@@ -373,7 +363,7 @@ static int refine(struct search *search, struct line_verdict *verdict, struct er
         double low = fmin(verdict->best.line, verdict->second.line);
         double high = fmax(verdict->best.line, verdict->second.line);
         double capacity = line_capacity(e, verdict->best).units;
-        beyond = line_prime_from((beyond > (uint64_t)high ? beyond : (uint64_t)high) + 1);
+        beyond = number_prime_from((beyond > (uint64_t)high ? beyond : (uint64_t)high) + 1);
         int rc = observe_span(search, (uint64_t)low, capacity, low, FINE_PRECISION, err);
         if (rc)
             return rc;

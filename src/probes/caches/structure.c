@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "probes/caches/cache_report.h"
 #include "probes/caches/cache_sets.h"
 #include "probes/caches/line.h"
@@ -68,11 +69,6 @@ static const char *method_of(const struct cache_sets *sets)
     return sets->scattered ? METHOD_SCATTERED : METHOD;
 }
 
-static bool structure_power_of_two(uint64_t x)
-{
-    return x && !(x & (x - 1));
-}
-
 static int low_bit(uint64_t x)
 {
     return __builtin_ctzll(x);
@@ -82,8 +78,8 @@ static int low_bit(uint64_t x)
 static bool chosen_by_bits(const struct study *study, const struct cache_sets *sets)
 {
     return sets->index == CACHE_SETS_REGULAR &&
-           structure_power_of_two(sets->run * study->line_bytes) &&
-           structure_power_of_two(sets->sets);
+           number_is_power_of_two(sets->run * study->line_bytes) &&
+           number_is_power_of_two(sets->sets);
 }
 
 /* Lists of words have no notes, so what belongs to the index and the policy stands beside the

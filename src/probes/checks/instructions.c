@@ -68,15 +68,6 @@ static void instructions_add(struct probe_context *context, const struct instruc
     m->confidence = NAN;
 }
 
-static void instructions_add_missing(struct probe_context *context,
-                                     const struct instruction *instruction,
-                                     enum measure_status status, const char *reason)
-{
-    char metric[NAME_MAX_BYTES];
-    snprintf(metric, sizeof metric, "instructions.%s.latency", instruction->name);
-    measures_add_missing(context->measures, metric, status, reason);
-}
-
 /* The compiler may join two of them into one machine instruction; then the figures are of that. It
  * may also take different operations in turn for the same work: then they are means of these. */
 static void instructions_report(struct probe_context *context,
@@ -113,8 +104,10 @@ static int instructions_measure_row(struct probe_context *context, size_t row, b
     if (rc == -EIO)
         return err_set(err, rc, "%s: %s", instruction->name, own.text);
     if (rc) {
-        instructions_add_missing(context, instruction,
-                                 rc == -ENOTSUP ? MEASURE_UNSUPPORTED : MEASURE_FAILED, own.text);
+        char metric[NAME_MAX_BYTES];
+        snprintf(metric, sizeof metric, "instructions.%s.latency", instruction->name);
+        measures_add_missing(context->measures, metric,
+                             rc == -ENOTSUP ? MEASURE_UNSUPPORTED : MEASURE_FAILED, own.text);
         return 0;
     }
     instructions_report(context, instruction, &alone, &busy);

@@ -162,14 +162,6 @@ static void load_add(const struct result *result, const char *metric, double val
         measure_set_status(m, MEASURE_NOISY, why);
 }
 
-static void note_start(const struct device_load_answer *answer, struct measure *m)
-{
-    if (!answer->start_known)
-        return;
-    facts_set_text(&m->notes, "gpus_of_node", answer->alone ? "one after the other" : "together");
-    facts_set_real(&m->notes, "begun_after_s", answer->waited_ms / 1e3);
-}
-
 static void note_clock(const struct result *result)
 {
     struct measures *measures = result->context->measures;
@@ -183,7 +175,11 @@ static void note_clock(const struct result *result)
     load_curve_put(&curve, &m->notes);
     facts_set_text(&m->notes, "throttle", reasons.data);
     strbuf_fini(&reasons);
-    note_start(&result->answer, m);
+    if (result->answer.start_known) {
+        facts_set_text(&m->notes, "gpus_of_node",
+                       result->answer.alone ? "one after the other" : "together");
+        facts_set_real(&m->notes, "begun_after_s", result->answer.waited_ms / 1e3);
+    }
 }
 
 static void load_report(const struct result *result)

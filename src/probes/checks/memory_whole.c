@@ -95,15 +95,6 @@ static void read_pass(struct whole *whole, enum kind kind, size_t pass)
     times->scale = CPD_MAD_SIGMA * cpd_mad(times->each, whole->full);
 }
 
-static void read_passes(struct whole *whole)
-{
-    whole->pass_count[WRITES] = whole->pass_count[READS] = whole->test.patterns;
-    whole->pass_count[LATENCIES] = DEVICE_CHASES;
-    for (enum kind kind = 0; kind < KINDS; kind++)
-        for (size_t p = 0; p < whole->pass_count[kind]; p++)
-            read_pass(whole, kind, p);
-}
-
 /* By how much a region is slower than the median one, in its best pass of this kind; 0 if that may
  * be chance. */
 static double whole_loss_of(const struct whole *whole, size_t region, enum kind kind)
@@ -279,7 +270,11 @@ static void whole_report(struct whole *whole)
            whole->map.regions[whole->full].bytes == whole->test.region_bytes)
         whole->full++;
     whole->bound = whole_bound_of(whole->full);
-    read_passes(whole);
+    whole->pass_count[WRITES] = whole->pass_count[READS] = whole->test.patterns;
+    whole->pass_count[LATENCIES] = DEVICE_CHASES;
+    for (enum kind kind = 0; kind < KINDS; kind++)
+        for (size_t p = 0; p < whole->pass_count[kind]; p++)
+            read_pass(whole, kind, p);
     report_tested(whole);
     report_errors(whole);
     report_ecc(whole);

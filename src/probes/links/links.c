@@ -160,16 +160,6 @@ static void measure_link(struct probe_context *context, struct row *row, size_t 
         row->reason = str_format("%s: %s", link->uuid, rc ? own.text : "a transfer took no time");
 }
 
-/* One tournament among the links that are not settled. */
-static void measure_links(struct probe_context *context, struct row *row)
-{
-    for (size_t round = 0; round + 1 < row->count + row->count % 2; round++) {
-        size_t peer = partner_of(row->own, row->count, round);
-        if (peer < row->count && !row->links[peer].settled)
-            measure_link(context, row, peer);
-    }
-}
-
 /* Adds the lists of all peers, in the same order: names, states, and one list per figure. */
 static void note_row(const struct row *row, struct measure *m)
 {
@@ -241,8 +231,14 @@ static int links_run(struct probe_context *context, struct err *err)
     struct err own = {0};
     int rc = links_list_peers(context, &row, &own);
     if (!rc) {
-        for (; row.pending; row.tournaments++)
-            measure_links(context, &row);
+        for (; row.pending; row.tournaments++) {
+            /* One tournament among the links that are not settled. */
+            for (size_t round = 0; round + 1 < row.count + row.count % 2; round++) {
+                size_t peer = partner_of(row.own, row.count, round);
+                if (peer < row.count && !row.links[peer].settled)
+                    measure_link(context, &row, peer);
+            }
+        }
         links_report(context, &row);
     } else {
         rc = repeats_end(context, "links.peers", rc, &own, err);

@@ -422,15 +422,6 @@ static const char *cluster_latency_distance_of(const struct cluster_ways *ways)
     return ways->residual < EXPLAINED_SHARE * range ? "sum" : "by pair";
 }
 
-static void note_distance(const struct cluster_ways *ways, struct measure *m)
-{
-    facts_set_real(&m->notes, "least", ways->least);
-    facts_set_real(&m->notes, "most", ways->most);
-    facts_set_text(&m->notes, "distance", cluster_latency_distance_of(ways));
-    facts_set_real(&m->notes, "residual_cycles", ways->residual);
-    cluster_latency_note_map(ways, m);
-}
-
 static int cluster_latency_report(struct probe_context *context, struct cluster_ways *ways,
                                   struct err *err)
 {
@@ -446,7 +437,11 @@ static int cluster_latency_report(struct probe_context *context, struct cluster_
     m->n = (uint32_t)count;
     m->spread = CPD_MAD_SIGMA * cpd_mad(values, count);
     m->confidence = NAN;
-    note_distance(ways, m);
+    facts_set_real(&m->notes, "least", ways->least);
+    facts_set_real(&m->notes, "most", ways->most);
+    facts_set_text(&m->notes, "distance", cluster_latency_distance_of(ways));
+    facts_set_real(&m->notes, "residual_cycles", ways->residual);
+    cluster_latency_note_map(ways, m);
     count = list_values(ways, true, values);
     if (count)
         repeats_add(context, "cluster.own_latency", values, count, "cycles",

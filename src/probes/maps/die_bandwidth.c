@@ -117,14 +117,6 @@ static struct measure *die_bandwidth_report(const struct bandwidths *b, const ch
     return m;
 }
 
-static void sum_groups(const struct bandwidths *b, double *out_gbs)
-{
-    for (size_t g = 0; g < b->groups; g++)
-        out_gbs[g] = 0;
-    for (size_t i = 0; i < b->sms && b->groups; i++)
-        out_gbs[b->turns[GROUPS][i]] += b->gbs[GROUPS][i];
-}
-
 /* What the baseline is compared with. */
 static void die_bandwidth_note_rates(const struct bandwidths *b, const double *group_gbs,
                                      struct measure *m)
@@ -142,7 +134,10 @@ static void die_bandwidth_note_rates(const struct bandwidths *b, const double *g
 static void die_bandwidth_report_all(const struct bandwidths *b)
 {
     double group_gbs[SM_RATES_GROUPS_MAX];
-    sum_groups(b, group_gbs);
+    for (size_t g = 0; g < b->groups; g++)
+        group_gbs[g] = 0;
+    for (size_t i = 0; i < b->sms && b->groups; i++)
+        group_gbs[b->turns[GROUPS][i]] += b->gbs[GROUPS][i];
     struct measure *m = die_bandwidth_report(b, "die.bandwidth.alone", b->gbs[ALONE], b->sms, ALONE,
                                              "each SM reads a part of L2, the others wait");
     die_bandwidth_note_rates(b, group_gbs, m);

@@ -493,14 +493,6 @@ static void sm_groups_report_size(struct probe_context *context, const struct pa
     }
 }
 
-static void report_groups(struct probe_context *context, const struct pairs *pairs)
-{
-    struct measure *groups =
-        sm_groups_add(context, pairs, "sm.groups", pairs->partition.group_count);
-    note_groups(groups, &pairs->partition);
-    sm_groups_report_size(context, pairs);
-}
-
 static void report_none(struct probe_context *context, const char *reason)
 {
     repeats_unsupported(context, "sm.groups", reason);
@@ -538,7 +530,10 @@ static int run_groups(struct probe_context *context, struct err *err)
     rc = ask_singles(context, &pairs, err);
     if (rc)
         goto out;
-    report_groups(context, &pairs);
+    struct measure *groups =
+        sm_groups_add(context, &pairs, "sm.groups", pairs.partition.group_count);
+    note_groups(groups, &pairs.partition);
+    sm_groups_report_size(context, &pairs);
 out:
     partition_fini(&pairs.partition);
     return rc;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "probes/method/chase.h"
 
 enum {
@@ -69,30 +70,18 @@ uint64_t page_chase_room(const struct page_chase *chase, uint64_t stride)
     return room > 1 ? room - 1 : 0;
 }
 
-static bool page_chase_is_prime(uint64_t n)
-{
-    uint64_t d = 2;
-    while (d * d <= n && n % d)
-        d++;
-    return d * d > n;
-}
-
-/* The largest prime that is not above n; n: 2 or more. */
-static uint64_t prime_below(uint64_t n)
-{
-    while (!page_chase_is_prime(n))
-        n--;
-    return n;
-}
-
 uint64_t page_chase_stride(const struct page_chase *chase, uint64_t pages)
 {
     static const uint64_t sizes[] = {2 << 20, 64 << 10, 4 << 10};
     uint64_t most =
         chase->room_bytes / (pages + 1) - PAGE_CHASE_DRIFT_LINES * PAGE_CHASE_LINE_BYTES;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (most >= 3 * sizes[i])
-            return prime_below(most / sizes[i]) * sizes[i];
+        if (most >= 3 * sizes[i]) {
+            uint64_t prime = most / sizes[i];
+            while (!number_is_prime(prime))
+                prime--;
+            return prime * sizes[i];
+        }
     return most / (2 * PAGE_CHASE_LINE_BYTES) * 2 * PAGE_CHASE_LINE_BYTES;
 }
 
