@@ -53,6 +53,11 @@ int str_order(const char *a, const char *b)
     return strcmp(a ? a : "", b ? b : "");
 }
 
+int str_item_order(const void *a, const void *b)
+{
+    return str_order(*(const char *const *)a, *(const char *const *)b);
+}
+
 const char *str_last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -270,11 +270,6 @@ bool drain_is_node_name(const char *name)
              strcasecmp(name, "localhost") == 0);
 }
 
-static int drain_uuid_order(const void *a, const void *b)
-{
-    return str_order(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The different UUIDs among the suspects, sorted, freed with free(). */
 static const char **drain_sort_uuids(const struct suspect *suspects, size_t count,
                                      size_t *out_different)
@@ -284,7 +279,7 @@ static const char **drain_sort_uuids(const struct suspect *suspects, size_t coun
     for (size_t i = 0; i < count; i++)
         if (suspects[i].uuid)
             uuids[known++] = suspects[i].uuid;
-    qsort(uuids, known, sizeof *uuids, drain_uuid_order);
+    qsort(uuids, known, sizeof *uuids, str_item_order);
     for (size_t i = 0; i < known; i++)
         if (!i || strcmp(uuids[different - 1], uuids[i]) != 0)
             uuids[different++] = uuids[i];
@@ -299,7 +294,7 @@ static size_t drain_count_spared(const struct suspects *spared, const struct sus
     const char **uuids = drain_sort_uuids(spared->items, spared->count, &spared_count);
     const char **drained = drain_sort_uuids(suspects->items, suspects->count, &drained_count);
     for (size_t i = 0; i < spared_count; i++)
-        count += !bsearch(&uuids[i], drained, drained_count, sizeof *drained, drain_uuid_order);
+        count += !bsearch(&uuids[i], drained, drained_count, sizeof *drained, str_item_order);
     free(uuids);
     free(drained);
     return count;

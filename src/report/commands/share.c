@@ -39,12 +39,6 @@ struct share {
     double *values, *spreads, *scratch; /* room for all samples */
 };
 
-static int share_by_text(const void *left, const void *right)
-{
-    const char *const *a = left, *const *b = right;
-    return strcmp(*a, *b);
-}
-
 static void share_leave_out(struct share *share, const char *uuid)
 {
     if (!uuid)
@@ -68,14 +62,14 @@ static void share_find_left_out(struct share *share)
                 share_leave_out(share, inventory->node_findings[n].gpus[g]);
     }
     if (share->left_out_count)
-        qsort(share->left_out, share->left_out_count, sizeof *share->left_out, share_by_text);
+        qsort(share->left_out, share->left_out_count, sizeof *share->left_out, str_item_order);
 }
 
 static bool share_is_left_out(const struct share *share, const struct inventory_gpu *gpu)
 {
     return gpu->status != GPU_OK || !gpu->uuid ||
            (share->left_out_count && bsearch(&gpu->uuid, share->left_out, share->left_out_count,
-                                             sizeof *share->left_out, share_by_text));
+                                             sizeof *share->left_out, str_item_order));
 }
 
 static const struct judge_metric *rule_of(const struct share *share, const char *metric)

@@ -20,11 +20,6 @@ struct merge_skipped {
     size_t count, capacity;
 };
 
-static int skipped_path_order(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* The spool file of a GPU in the folder of the plan; freed with free(). */
 static char *spool_file_beside(const char *plan, const char *uuid)
 {
@@ -44,12 +39,12 @@ static void merge_skipped_mark(struct merge_skipped *skipped, struct merge_sourc
     struct spool_survey *survey = &plan->spool.survey;
     if (!skipped->count)
         return;
-    qsort(skipped->paths, skipped->count, sizeof *skipped->paths, skipped_path_order);
+    qsort(skipped->paths, skipped->count, sizeof *skipped->paths, str_item_order);
     for (size_t i = 0; i < survey->expected_count; i++) {
         struct gpu_result *gpu = &survey->expected[i];
         char *path = spool_file_beside(plan->name, gpu->uuid);
-        bool found = bsearch(&path, skipped->paths, skipped->count, sizeof *skipped->paths,
-                             skipped_path_order);
+        bool found =
+            bsearch(&path, skipped->paths, skipped->count, sizeof *skipped->paths, str_item_order);
         free(path);
         if (!found)
             continue;

@@ -254,11 +254,6 @@ static uint64_t seed_of(const struct merge_source *source)
     return source->kind == MERGE_INVENTORY ? source->inventory.seed : source->spool.origin.seed;
 }
 
-static int merge_text_order(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 struct names {
     const char **items;
     size_t count, capacity;
@@ -276,7 +271,7 @@ static void names_settle(struct names *names)
 {
     size_t kept = 0;
     if (names->count)
-        qsort(names->items, names->count, sizeof *names->items, merge_text_order);
+        qsort(names->items, names->count, sizeof *names->items, str_item_order);
     for (size_t i = 0; i < names->count; i++)
         if (!kept || strcmp(names->items[kept - 1], names->items[i]) != 0)
             names->items[kept++] = names->items[i];
@@ -325,7 +320,7 @@ static void merge_fill_nodes(const struct merge_source *sources, size_t count,
     names_add_bare(&bare, sources, count);
     for (size_t i = 0; i < bare.count; i++)
         if (!full.count ||
-            !bsearch(&bare.items[i], full.items, full.count, sizeof *full.items, merge_text_order))
+            !bsearch(&bare.items[i], full.items, full.count, sizeof *full.items, str_item_order))
             bare.items[kept++] = bare.items[i];
     inventory->total_nodes = (uint32_t)(full.count + kept);
     inventory_add_bare(inventory, bare.items, kept);

@@ -172,11 +172,6 @@ static bool source_is_cut_short(enum gpu_status status, const char *reason)
            strncmp(reason, GPU_RESULT_INTERRUPTED, sizeof GPU_RESULT_INTERRUPTED - 1) == 0;
 }
 
-static int merge_uuid_order(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The sorted UUIDs of GPUs that an interrupted survey did not measure, freed with free(). */
 static const char **source_find_cut_short(const struct inventory *inventory, size_t *out_count)
 {
@@ -187,7 +182,7 @@ static const char **source_find_cut_short(const struct inventory *inventory, siz
         if (entry->uuid && source_is_cut_short(entry->status, entry->reason))
             uuids[count++] = entry->uuid;
     }
-    qsort(uuids, count, sizeof *uuids, merge_uuid_order);
+    qsort(uuids, count, sizeof *uuids, str_item_order);
     *out_count = count;
     return uuids;
 }
@@ -206,8 +201,7 @@ static void pool_inventory(const struct merge_source *source, size_t number,
         const char *uuid = gpu->uuid;
         const struct merge_entry entry = {
             .uuid = uuid,
-            .cut_short =
-                uuid && bsearch(&uuid, cut_short, cut_count, sizeof uuid, merge_uuid_order),
+            .cut_short = uuid && bsearch(&uuid, cut_short, cut_count, sizeof uuid, str_item_order),
             /* Nothing is known about a lost GPU since the survey began. */
             .time_ms = gpu->status == GPU_LOST ? begun_ms : source->time_ms,
             .source = number,
