@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/yaml.h"
-#include "report/merge/merge_head.h"
+#include "report/merge/merge_source.h"
 
 /* Files that could not be read. A GPU whose spool file is among them is failed, not lost. */
 struct merge_skipped {

@@ -1,5 +1,5 @@
 /* Header, counts, nodes and ranks of a merged inventory. */
-#include "report/merge/merge_head.h"
+#include "report/merge/merge_source.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,6 +11,7 @@
 #include "inventory/gpu_result.h"
 #include "inventory/inventory.h"
 #include "inventory/wire/spool.h"
+#include "report/merge/merge.h"
 
 /* The entry of one file for one GPU. Strings are borrowed from the file. */
 struct merge_entry {
@@ -59,5 +60,24 @@ void merge_source_fini(struct merge_source *source);
 
 /* Adds the GPUs of the file to the pool. */
 void merge_source_pool(struct merge_source *source, size_t number, struct merge_pool *pool);
+
+/* merge_head.c: header, counts, nodes and ranks of a merged inventory. The ranks of each survey
+ * count once, and a rank whose GPUs are in another file is not lost. */
+
+/* Marks all plans and inventories of a survey but one, if several files describe it. */
+void merge_find_again(struct merge_source *sources, size_t count);
+
+/* Marks plans whose GPUs were all measured by a later survey, for folders that are used repeatedly.
+ * The pool must be settled. */
+void merge_find_overtaken(struct merge_source *sources, size_t count,
+                          const struct merge_pool *pool);
+
+/* Called before judging: fills in header, counts and nodes without a GPU. The pool must be settled.
+ */
+void merge_head(const struct merge_source *sources, size_t count, const struct merge_pool *pool,
+                const struct report_merge_request *request, struct inventory *inventory);
+
+/* Called after judging: adds the ranks whose GPUs are not known. */
+void merge_unknown(const struct merge_source *sources, size_t count, struct inventory *inventory);
 
 #endif
