@@ -11,7 +11,6 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "report/history/history.h"
-#include "report/history/history_events.h"
 
 static void must(int rc, const struct err *err)
 {

@@ -10,8 +10,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "inventory/fingerprint.h"
-#include "report/history/history_events.h"
-#include "report/history/history_trends.h"
 
 const struct history_survey *history_twin(const struct history *history, uint64_t hash)
 {

@@ -111,4 +111,55 @@ char history_letter(enum history_state state);
 void history_put_text(const struct history *history, struct strbuf *out_text);
 void history_put_json(const struct history *history, struct strbuf *out_text);
 
+/* history_events.c: cards that moved, were swapped, appeared or went away between the surveys of a
+ * history. */
+
+enum history_event_type {
+    HISTORY_MOVED,   /* a GPU is in another slot or node */
+    HISTORY_SWAPPED, /* another GPU is in the slot */
+    HISTORY_NEW,     /* a GPU appeared on a node that was surveyed before */
+    HISTORY_GONE,    /* a GPU was not seen again, although its node was surveyed */
+    HISTORY_SERIAL,  /* a GPU reports another serial number */
+    HISTORY_BOARD,   /* a board (serial number) has a GPU with another UUID */
+    HISTORY_NODE,    /* a node was surveyed for the first time */
+    HISTORY_DIE,     /* a GPU has another fingerprint: another die under its UUID */
+    HISTORY_EVENT_TYPES
+};
+
+/* Names are symbols; 0: does not apply, or unknown. */
+struct history_event {
+    enum history_event_type type;
+    uint32_t survey; /* the first one that shows it */
+    uint32_t uuid, serial, node, pci;
+    uint32_t old_uuid, old_serial, old_node, old_pci;
+};
+
+/* The first survey after number `after` that saw the node; HISTORY_NEVER if there is none. -1: from
+ * the first one on. history->visits must be sorted. */
+#define HISTORY_NEVER UINT32_MAX
+uint32_t history_next_visit(const struct history *history, uint32_t node, int64_t after);
+
+/* "moved", "swapped", ... */
+const char *history_event_name(enum history_event_type type);
+
+/* Fills history->events. */
+void history_events_find(struct history *history);
+
+/* history_trends.c: figures that get worse from survey to survey. */
+
+/* The trend of one figure of a GPU against the other GPUs of its model, or of a whole model. */
+struct history_trend {
+    const struct history_gpu *gpu; /* NULL: the whole model */
+    uint32_t model, metric;        /* symbols */
+    double change;                 /* share, from the first to the last survey on the fitted line */
+    double error;                  /* standard error of `change` */
+    double scatter;                /* share: of one survey around the line */
+    double first, last;            /* values in these surveys; NaN for a model */
+    double days;
+    size_t surveys;
+};
+
+/* Fills history->trends; the method is in docs/report.md. */
+void history_trends_find(struct history *history, const struct judge_config *config);
+
 #endif

@@ -1,5 +1,5 @@
 /* Cards that moved, were swapped, appeared or went away. */
-#include "report/history/history_events.h"
+#include "report/history/history.h"
 
 #include <stdlib.h>
 #include <string.h>

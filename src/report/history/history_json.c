@@ -1,9 +1,8 @@
 /* The history of GPUs, and since when the figures of one GPU are different, as JSON. */
 #include <math.h>
 
+#include "report/history/history.h"
 #include "report/history/history_changes.h"
-#include "report/history/history_events.h"
-#include "report/history/history_trends.h"
 #include "schema/writer.h"
 
 static void json_put_symbol(struct writer *json, const struct history *history, const char *key,

@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/new_file.h"
 #include "base/str.h"
-#include "report/history/history_events.h"
+#include "report/history/history.h"
 
 /* "20261117T040215Z-0123456789abcdef.yaml": time and hash of the text. */
 static const char store_name_pattern[] = "ddddddddTddddddZ-hhhhhhhhhhhhhhhh.yaml";

@@ -4,9 +4,8 @@
 #include "base/clock.h"
 #include "markup/text.h"
 #include "report/entries.h"
+#include "report/history/history.h"
 #include "report/history/history_changes.h"
-#include "report/history/history_events.h"
-#include "report/history/history_trends.h"
 
 /* Keeps the text short; the JSON has the rest. STATES_MAX: the last surveys, one letter each. */
 enum { ENTRIES_MAX = 100, SURVEYS_MAX = 30, STATES_MAX = 40, NAME_CHARS = 40, TEXT_CHARS = 200 };

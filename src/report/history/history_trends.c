@@ -1,6 +1,6 @@
 /* Figures that get worse from survey to survey: Theil-Sen slopes against the scatter of all
  * surveys. */
-#include "report/history/history_trends.h"
+#include "report/history/history.h"
 
 #include <math.h>
 #include <stdlib.h>

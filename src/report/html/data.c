@@ -24,6 +24,15 @@ const struct html_series *html_data_series(const struct html_model *model, const
     return NULL;
 }
 
+const char *html_shade(double loss, const double steps[HTML_SHADES])
+{
+    static const char *const classes[] = {"", " class=w", " class=a", " class=b", " class=c"};
+    size_t i = 0;
+    while (i < HTML_SHADES && loss > steps[i])
+        i++;
+    return classes[i];
+}
+
 double html_quantile(const struct html_series *series, double share)
 {
     if (!series->count)

@@ -66,19 +66,10 @@ static size_t node_put_link_findings(struct strbuf *out, const struct html_data 
     return count;
 }
 
-static const char *link_class(double loss)
-{
-    static const double steps[] = {0.03, 0.1, 0.3, 0.7};
-    static const char *const classes[] = {"", " class=w", " class=a", " class=b", " class=c"};
-    size_t i = 0;
-    while (i < 4 && loss > steps[i])
-        i++;
-    return classes[i];
-}
-
 static void links_put_cell(struct strbuf *out, const struct link_node *node,
                            const struct inventory_gpu *gpu, const struct inventory_gpu *peer)
 {
+    static const double steps[HTML_SHADES] = {0.03, 0.1, 0.3, 0.7};
     size_t place = SIZE_MAX;
     const char *state = links_state(gpu, peer->uuid, &place);
     double read = links_number(gpu, "read", place), write = links_number(gpu, "write", place);
@@ -99,8 +90,8 @@ static void links_put_cell(struct strbuf *out, const struct link_node *node,
         strbuf_printf(out, ", %.4g by SMs", sms);
     if (isfinite(latency))
         strbuf_printf(out, ", %.0f cycles", latency);
-    strbuf_printf(out, "\"><i%s></i>%.0f</td>", link_class(1 - fmin(read, write) / node->fastest),
-                  fmin(read, write));
+    strbuf_printf(out, "\"><i%s></i>%.0f</td>",
+                  html_shade(1 - fmin(read, write) / node->fastest, steps), fmin(read, write));
 }
 
 /* Columns beside the matrix: the host link of the GPU alone, and with all others. */

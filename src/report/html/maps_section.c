@@ -31,19 +31,10 @@ static const struct place_map memory_maps[] = {
     {"main.whole.slow_regions", "write_map", "region", "GB/s written", true},
 };
 
-static const char *slowness_class(double share)
-{
-    static const double steps[] = {0.01, 0.03, 0.1, 0.3};
-    static const char *const classes[] = {"", " class=w", " class=a", " class=b", " class=c"};
-    size_t i = 0;
-    while (i < 4 && share > steps[i])
-        i++;
-    return classes[i];
-}
-
 static void place_map_put(struct strbuf *out, const struct place_map *map, const char *metric,
                           const double *values, size_t count)
 {
+    static const double steps[HTML_SHADES] = {0.01, 0.03, 0.1, 0.3};
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < count; i++) {
         low = isnan(values[i]) ? 0 : fmin(low, values[i]);
@@ -56,7 +47,7 @@ static void place_map_put(struct strbuf *out, const struct place_map *map, const
     strbuf_printf(out, ": %.1f to %.1f %s</h4><div class=map>", low, high, map->unit);
     for (size_t i = 0; i < count; i++)
         strbuf_printf(out, "<i%s title=\"%s %zu: %.1f\"></i>",
-                      slowness_class(map->rates ? high / values[i] - 1 : values[i] / low - 1),
+                      html_shade(map->rates ? high / values[i] - 1 : values[i] / low - 1, steps),
                       map->place, i, values[i]);
     strbuf_puts(out, "</div>\n");
 }

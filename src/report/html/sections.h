@@ -62,6 +62,11 @@ size_t html_data_node_end(const struct html_data *data, size_t first);
 /* A judged value of a GPU; NaN: it has none. */
 double html_data_value(const struct inventory_gpu *gpu, const char *metric);
 
+/* The colour of a cell, " class=a" or the like: the darker, the more of the rising steps the loss
+ * exceeds; "" if it exceeds none. */
+enum { HTML_SHADES = 4 };
+const char *html_shade(double loss, const double steps[HTML_SHADES]);
+
 /* The values must be sorted; NaN if there are none. */
 double html_quantile(const struct html_series *series, double share);
 
