@@ -157,26 +157,35 @@ static bool note_is_picture(const struct consensus_column *column, const char *k
            strcmp(key, FINGERPRINT_REGIONS) == 0;
 }
 
-/* What the keys of the lists of one picture begin with; NULL: the note is alone. */
-static const char *note_family(const char *key)
+/* Whether KEY_at is `second` and KEY is `first`. */
+static bool notes_are_pair(const char *first, const char *second)
+{
+    size_t length = strlen(first);
+    return strncmp(first, second, length) == 0 && strcmp(second + length, "_at") == 0;
+}
+
+/* Whether the lists of both keys belong to one picture, or to one set of pairs
+ * (measure_note_pairs). */
+static bool notes_are_related(const char *a, const char *b)
 {
     static const char *const families[] = {"curve_", SURFACE_CURVES_KEYS, "surface"};
     for (size_t i = 0; i < COUNT_OF(families); i++)
-        if (strncmp(key, families[i], strlen(families[i])) == 0)
-            return families[i];
-    return NULL;
+        if (strncmp(a, families[i], strlen(families[i])) == 0)
+            return strncmp(b, families[i], strlen(families[i])) == 0;
+    return notes_are_pair(a, b) || notes_are_pair(b, a);
 }
 
-/* Whether two GPUs have the same text or list. The lists of a picture are taken together. */
+/* Whether two GPUs have the same text or list. Lists that belong together are taken together. */
 static bool notes_alike(const struct consensus_column *column, const struct note_column *notes,
                         uint32_t a, uint32_t b)
 {
-    const char *family = note_family(fleet_text(column->fleet, notes->head.name));
+    const char *key = fleet_text(column->fleet, notes->head.name);
     for (size_t i = 0; i < column->metric->note_count; i++) {
         const struct note_column *other = &column->metric->notes[i];
-        bool related = family && note_family(fleet_text(column->fleet, other->head.name)) == family;
-        if ((other == notes || related) && (other->notes[a].kind != other->notes[b].kind ||
-                                            other->notes[a].text != other->notes[b].text))
+        bool differs = other->notes[a].kind != other->notes[b].kind ||
+                       other->notes[a].text != other->notes[b].text;
+        if (differs &&
+            (other == notes || notes_are_related(key, fleet_text(column->fleet, other->head.name))))
             return false;
     }
     return true;

@@ -402,7 +402,8 @@ def archive(data, clean):
             name = member.name.split("/", 1)[-1]
             content = tar.extractfile(member).read() if member.isfile() else b""
             if name.endswith(".json"):
-                found.update({f"{name}{key}": value for key, value in any_json(clean(content.decode())).items()})
+                data = from_schema_2(from_schema_1(json.loads(clean(content.decode()))))  # facts of a board
+                found.update({f"{name}{key}": value for key, value in flatten(data, "", {}).items()})
             elif name.endswith(".txt"):
                 found[f"{name}/lines"] = lines(clean(content.decode()))["lines"]
             else:
