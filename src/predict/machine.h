@@ -33,6 +33,11 @@ bool machine_has_key(const char *key, const char **out_near);
 int machine_init(struct machine *machine, const struct inventory_model *model, const char *file,
                  const struct what_if *what_if, struct err *err);
 
+/* How much shared memory the driver sets aside for a kernel on a GPU of compute capability 9.0, by
+ * the warps and the shared memory of a block; L1 has the rest. */
+uint64_t machine_hopper_carveout(const struct sm_limits *limits, uint32_t warps,
+                                 uint64_t shared_bytes);
+
 /* The L1 that is left beside the shared memory of a kernel's blocks. */
 uint64_t machine_l1_bytes(const struct machine *machine, const struct kernel_launch *launch);
 

@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "predict/bound.h"
 #include "predict/kernel.h"
+#include "predict/prediction.h"
 
 /* Over all kernels that were run. */
 struct totals {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "predict/bound.h"
+#include "predict/prediction.h"
 #include "predict/trace/page.h"
 #include "predict/trace/trace_source.h"
 #include "predict/trace/trace_write.h"

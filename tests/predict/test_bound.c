@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "../check.h"
-#include "predict/bound.h"
+#include "predict/prediction.h"
 
 /* Each count moves one bound only: 1 s is a thousand million sectors of 32 B by 32 GB/s. */
 static const uint64_t second = 1000000000;

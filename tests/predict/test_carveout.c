@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "predict/carveout.h"
+#include "predict/machine.h"
 
 enum { SIZES = 12 };
 static const uint64_t sizes[SIZES] = {0,    512,  1024,  2048,  3072,  4096,
@@ -38,8 +38,9 @@ static void as_the_driver_chose(void **state)
     const struct sm_limits limits = {.warps_max = 64, .blocks_max = 32, .shared_bytes = 233472};
     for (size_t i = 0; i < COUNT_OF(seen); i++)
         for (size_t k = 0; k < SIZES; k++)
-            assert_int_equal(carveout_of_hopper(&limits, (seen[i].threads + 31) / 32, sizes[k]),
-                             seen[i].kib[k] << 10);
+            assert_int_equal(
+                machine_hopper_carveout(&limits, (seen[i].threads + 31) / 32, sizes[k]),
+                seen[i].kib[k] << 10);
 }
 
 int main(void)

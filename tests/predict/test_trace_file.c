@@ -12,8 +12,7 @@
 #include "predict/model.h"
 #include "predict/trace/access_code.h"
 #include "predict/trace/page.h"
-#include "predict/trace/trace_info.h"
-#include "predict/trace/trace_make.h"
+#include "predict/trace/trace_command.h"
 #include "predict/trace/trace_source.h"
 #include "predict/trace/trace_write.h"
 

@@ -1,4 +1,5 @@
-/* Reads the command line of `gpumemtopo-predict trace` and runs its commands. */
+/* `gpumemtopo-predict trace`: its command line, and the commands that write a kernel as a trace,
+ * print and check traces. */
 #include "predict/trace/trace_command.h"
 
 #include <errno.h>
@@ -9,9 +10,121 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/out_file.h"
+#include "predict/trace/access_code.h"
 #include "predict/trace/convert.h"
-#include "predict/trace/trace_info.h"
-#include "predict/trace/trace_make.h"
+#include "predict/trace/page.h"
+#include "predict/trace/trace_write.h"
+
+/* The pc is the number of a reference. */
+int trace_make(const struct kernel_launch *launch, uint32_t page_bytes, const char *path,
+               struct trace_totals *out_totals, struct err *err)
+{
+    struct trace_head head = {
+        .maker = "kernel",
+        .grid = {(uint32_t)launch->blocks_x, (uint32_t)(launch->blocks / launch->blocks_x), 1},
+        .block = {launch->block_x, launch->block_y, 1},
+        .shared_bytes = launch->kernel->shared_bytes,
+        .registers = launch->registers,
+        .has_pc = true,
+        .page_bytes = page_bytes ? page_bytes : TRACE_PAGE_BYTES};
+    struct trace_writer *writer = NULL;
+    if (launch->blocks > TRACE_BLOCKS_MAX)
+        return err_set(err, -EINVAL, "a trace has at most %u blocks", TRACE_BLOCKS_MAX);
+    snprintf(head.name, sizeof head.name, "%s", launch->kernel->name);
+    int rc = trace_writer_create(path, &head, &writer, err);
+    for (uint64_t block = 0; block < launch->blocks && !rc; block++)
+        for (uint32_t warp = 0; warp < launch->warps_per_block && !rc; warp++) {
+            struct kernel_cursor cursor;
+            struct warp_access access;
+            kernel_begin(launch, block, warp, &cursor);
+            while (!rc && kernel_next(launch, &cursor, &access))
+                rc = trace_writer_add(writer, block, warp, &access, cursor.step - 1, err);
+        }
+    rc = rc ? rc : trace_writer_finish(writer, out_totals, err);
+    trace_writer_destroy(writer);
+    return rc;
+}
+
+static void trace_info_put_shape(struct strbuf *out, const char *key, const uint32_t shape[3])
+{
+    strbuf_printf(out, "%s: [%u, %u, %u]\n", key, shape[0], shape[1], shape[2]);
+}
+
+static void trace_info_put_count(struct strbuf *out, const char *key, uint64_t value)
+{
+    strbuf_printf(out, "%s: %llu\n", key, (unsigned long long)value);
+}
+
+static void trace_info_put_quoted(struct strbuf *out, const char *key, const char *text)
+{
+    strbuf_printf(out, "%s: \"", key);
+    for (; *text; text++)
+        strbuf_printf(out, "%s%c", *text == '"' || *text == '\\' ? "\\" : "", *text);
+    strbuf_puts(out, "\"\n");
+}
+
+void trace_info_print(const struct trace_reader *reader, const char *path, struct strbuf *out_text)
+{
+    const struct trace_head *head = trace_reader_head(reader);
+    const struct trace_totals *totals = trace_reader_totals(reader);
+    uint64_t bytes = (uint64_t)totals->pages * head->page_bytes;
+    trace_info_put_quoted(out_text, "file", str_last_part(path));
+    trace_info_put_quoted(out_text, "name", head->name);
+    trace_info_put_quoted(out_text, "from", head->maker);
+    trace_info_put_shape(out_text, "grid", head->grid);
+    trace_info_put_shape(out_text, "block", head->block);
+    trace_info_put_count(out_text, "warps_per_block", trace_head_warps(head));
+    trace_info_put_count(out_text, "shared_bytes", head->shared_bytes);
+    if (head->registers)
+        trace_info_put_count(out_text, "registers", head->registers);
+    else
+        strbuf_puts(out_text, "registers: null\n");
+    strbuf_printf(out_text, "pc: %s\n", head->has_pc ? "address" : "opcode");
+    trace_info_put_count(out_text, "accesses", totals->accesses);
+    trace_info_put_count(out_text, "loads", totals->loads);
+    trace_info_put_count(out_text, "stores", totals->accesses - totals->loads);
+    trace_info_put_count(out_text, "blocks_with_accesses", totals->blocks);
+    strbuf_printf(out_text, "lanes_per_access: %.4g\n",
+                  (double)totals->lanes / (double)totals->accesses);
+    strbuf_printf(out_text, "lowest_address: 0x%llx\nhighest_address: 0x%llx\n",
+                  (unsigned long long)totals->lowest, (unsigned long long)totals->highest);
+    trace_info_put_count(out_text, "largest_element_bytes", totals->bytes_max);
+    trace_info_put_count(out_text, "file_bytes", bytes);
+    strbuf_printf(out_text, "bytes_per_access: %.4g\n", (double)bytes / (double)totals->accesses);
+    strbuf_printf(out_text, "format: {version: %d, page_bytes: %u}\n", TRACE_VERSION,
+                  head->page_bytes);
+}
+
+static int count_warp(struct trace_reader *reader, uint64_t block, uint32_t number,
+                      struct trace_totals *totals, struct err *err)
+{
+    struct trace_warp warp;
+    struct warp_access access;
+    uint64_t pc;
+    int rc = trace_warp_init(&warp, reader, block, number, err);
+    while (!rc && (rc = trace_warp_next(&warp, reader, &access, &pc, err)) == 1) {
+        trace_lanes_count(&access, totals);
+        rc = 0;
+    }
+    trace_warp_fini(&warp, reader);
+    return rc;
+}
+
+int trace_info_check(struct trace_reader *reader, struct err *err)
+{
+    uint64_t blocks = trace_head_blocks(trace_reader_head(reader)), block = 0;
+    uint32_t warps = trace_head_warps(trace_reader_head(reader));
+    struct trace_totals counted = {.lowest = UINT64_MAX};
+    int rc = trace_reader_next_block(reader, 0, &block, err);
+    while (!rc && block < blocks) {
+        uint64_t before = counted.accesses;
+        for (uint32_t warp = 0; warp < warps && !rc; warp++)
+            rc = count_warp(reader, block, warp, &counted, err);
+        counted.blocks += counted.accesses > before;
+        rc = rc ? rc : trace_reader_next_block(reader, block + 1, &block, err);
+    }
+    return rc ? rc : trace_reader_compare(reader, &counted, err);
+}
 
 enum { FILES_MAX = 2 };
 
