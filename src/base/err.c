@@ -6,30 +6,30 @@
 #include <stdio.h>
 #include <string.h>
 
-static void clean(char *text)
+static void err_clean(char *text)
 {
     for (; *text; text++)
         if ((unsigned char)*text < 0x20 || *text == 0x7f)
             *text = '?';
 }
 
-static void fill(struct err *err, int code, const char *file, int line, int column,
-                 const char *format, va_list args)
+static void err_fill(struct err *err, int code, const char *file, int line, int column,
+                     const char *format, va_list args)
 {
     if (!err)
         return;
     *err = (struct err){.code = code, .line = line, .column = column};
     snprintf(err->file, sizeof err->file, "%s", file ? file : "");
     vsnprintf(err->text, sizeof err->text, format, args);
-    clean(err->file);
-    clean(err->text);
+    err_clean(err->file);
+    err_clean(err->text);
 }
 
 int err_set(struct err *err, int code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fill(err, code, NULL, 0, 0, format, args);
+    err_fill(err, code, NULL, 0, 0, format, args);
     va_end(args);
     return code;
 }
@@ -39,7 +39,7 @@ int err_set_at(struct err *err, int code, const char *file, int line, int column
 {
     va_list args;
     va_start(args, format);
-    fill(err, code, file, line, column, format, args);
+    err_fill(err, code, file, line, column, format, args);
     va_end(args);
     return code;
 }
@@ -58,7 +58,7 @@ void err_prefix(struct err *err, const char *format, ...)
         length = 0;
     if ((size_t)length < sizeof err->text)
         snprintf(err->text + length, sizeof err->text - (size_t)length, ": %s", old);
-    clean(err->text);
+    err_clean(err->text);
 }
 
 void err_clear(struct err *err)

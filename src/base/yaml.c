@@ -47,7 +47,8 @@ static int mark_error(struct builder *b, const yaml_mark_t *mark, int code, stru
                       "%s", text);
 }
 
-static struct yaml_node *new_node(struct builder *b, enum yaml_kind kind, const yaml_mark_t *mark)
+static struct yaml_node *builder_node(struct builder *b, enum yaml_kind kind,
+                                      const yaml_mark_t *mark)
 {
     struct yaml_node *node = yaml_build_node(&b->build, kind);
     node->line = (int)mark->line + 1;
@@ -55,9 +56,9 @@ static struct yaml_node *new_node(struct builder *b, enum yaml_kind kind, const 
     return node;
 }
 
-static int read_scalar(struct builder *b, const yaml_event_t *event, struct err *err)
+static int builder_scalar(struct builder *b, const yaml_event_t *event, struct err *err)
 {
-    struct yaml_node *node = new_node(b, YAML_SCALAR, &event->start_mark);
+    struct yaml_node *node = builder_node(b, YAML_SCALAR, &event->start_mark);
     const char *text = (const char *)event->data.scalar.value;
     if (strlen(text) != event->data.scalar.length)
         return mark_error(b, &event->start_mark, -EINVAL, err, "a NUL byte inside a value");
@@ -88,15 +89,15 @@ static int handle_event(struct builder *b, const yaml_event_t *event, struct ope
     }
     switch (event->type) {
     case YAML_SCALAR_EVENT:
-        return read_scalar(b, event, err);
+        return builder_scalar(b, event, err);
     case YAML_SEQUENCE_START_EVENT:
     case YAML_MAPPING_START_EVENT:
         if (*depth >= b->limits->depth_max || *depth >= DEPTH_CAP)
             return mark_error(b, &event->start_mark, -EFBIG, err, "nested too deeply");
         open[*depth].base = b->build.stack_count;
         open[*depth].node =
-            new_node(b, event->type == YAML_MAPPING_START_EVENT ? YAML_MAPPING : YAML_SEQUENCE,
-                     &event->start_mark);
+            builder_node(b, event->type == YAML_MAPPING_START_EVENT ? YAML_MAPPING : YAML_SEQUENCE,
+                         &event->start_mark);
         (*depth)++;
         return 0;
     case YAML_SEQUENCE_END_EVENT:
@@ -112,7 +113,7 @@ static int handle_event(struct builder *b, const yaml_event_t *event, struct ope
     }
 }
 
-static int build(struct builder *b, struct err *err)
+static int builder_run(struct builder *b, struct err *err)
 {
     struct open_node open[DEPTH_CAP];
     int depth = 0, documents = 0;
@@ -153,7 +154,7 @@ int yaml_read_text(const char *text, size_t length, const char *name,
         mem_exhausted(0);
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, length);
-    int rc = build(&b, err);
+    int rc = builder_run(&b, err);
     yaml_parser_delete(&b.parser);
     free(b.build.stack);
     if (rc)
@@ -169,8 +170,8 @@ static bool is_endless(int fd, const struct stat *info)
     return S_ISBLK(info->st_mode) || (S_ISCHR(info->st_mode) && !isatty(fd));
 }
 
-static int read_all(int fd, const char *path, const struct yaml_limits *limits, struct strbuf *out,
-                    struct err *err)
+static int yaml_read_all(int fd, const char *path, const struct yaml_limits *limits,
+                         struct strbuf *out, struct err *err)
 {
     char block[65536];
     for (;;) {
@@ -204,7 +205,7 @@ int yaml_load_text(const char *path, const struct yaml_limits *limits, struct st
     else if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > limits->bytes_max)
         rc = too_large(path, limits, err);
     if (!rc)
-        rc = read_all(fd, path, limits, out_text, err);
+        rc = yaml_read_all(fd, path, limits, out_text, err);
     close(fd);
     return rc;
 }

@@ -31,7 +31,7 @@ static int other_form(void)
 
 /* What may be in a text without quotes. The first character is not '(', '=', '+', '.' or a space;
  * '-' only before a digit. None of these begins or ends anything else in YAML. */
-static bool is_plain(unsigned char c)
+static bool plain_is_word(unsigned char c)
 {
     static const bool plain[256] = {
         ['0' ... '9'] = true, ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['_'] = true,
@@ -47,10 +47,10 @@ static bool begins_plain(const char *at, const char *end)
         return false;
     if (*at == '-')
         return at + 1 < end && at[1] >= '0' && at[1] <= '9';
-    return is_plain((unsigned char)*at) && !strchr(".+()= ", *at);
+    return plain_is_word((unsigned char)*at) && !strchr(".+()= ", *at);
 }
 
-static bool skip(struct plain *p, char c)
+static bool plain_skip(struct plain *p, char c)
 {
     if (p->at == p->end || *p->at != c)
         return false;
@@ -61,16 +61,16 @@ static bool skip(struct plain *p, char c)
 /* Ends a line and looks how far the next one is indented. */
 static int next_line(struct plain *p)
 {
-    if (!skip(p, '\n'))
+    if (!plain_skip(p, '\n'))
         return other_form();
     const char *begin = p->at;
-    while (skip(p, ' '))
+    while (plain_skip(p, ' '))
         ;
     p->indent = p->at == p->end ? NO_LINE : (int)(p->at - begin);
     return p->at == p->end && p->at != begin ? other_form() : 0;
 }
 
-static struct yaml_node *new_node(struct plain *p, enum yaml_kind kind)
+static struct yaml_node *plain_node(struct plain *p, enum yaml_kind kind)
 {
     p->nodes++;
     return yaml_build_node(&p->build, kind);
@@ -78,7 +78,7 @@ static struct yaml_node *new_node(struct plain *p, enum yaml_kind kind)
 
 static void push_text(struct plain *p, const char *text, bool plain)
 {
-    struct yaml_node *node = new_node(p, YAML_SCALAR);
+    struct yaml_node *node = plain_node(p, YAML_SCALAR);
     node->text = text;
     node->plain = plain;
     yaml_build_push(&p->build, node);
@@ -89,7 +89,7 @@ static int read_bare(struct plain *p)
     const char *begin = p->at;
     if (!begins_plain(p->at, p->end))
         return other_form();
-    while (p->at < p->end && is_plain((unsigned char)*p->at))
+    while (p->at < p->end && plain_is_word((unsigned char)*p->at))
         p->at++;
     if (p->at[-1] == ' ')
         return other_form();
@@ -136,7 +136,7 @@ static int read_quoted(struct plain *p)
     return 0;
 }
 
-static int read_scalar(struct plain *p)
+static int plain_scalar(struct plain *p)
 {
     return p->at < p->end && *p->at == '"' ? read_quoted(p) : read_bare(p);
 }
@@ -145,8 +145,8 @@ static int read_scalar(struct plain *p)
 static int read_key(struct plain *p)
 {
     const char *begin = p->at;
-    int rc = read_scalar(p);
-    if (!rc && (p->at - begin > KEY_MAX || !skip(p, ':')))
+    int rc = plain_scalar(p);
+    if (!rc && (p->at - begin > KEY_MAX || !plain_skip(p, ':')))
         rc = other_form();
     return rc;
 }
@@ -166,7 +166,7 @@ static int begin_node(struct plain *p, enum yaml_kind kind, struct yaml_node **o
 {
     if (p->depth++ >= p->limits->depth_max)
         return other_form();
-    *out_node = new_node(p, kind);
+    *out_node = plain_node(p, kind);
     return 0;
 }
 
@@ -175,11 +175,11 @@ static int read_flow(struct plain *p);
 /* Behind the comma of a list or mapping in flow style: a space, or the next line and its indent. */
 static bool skip_gap(struct plain *p)
 {
-    if (skip(p, '\n') && (p->at == p->end || *p->at != ' '))
+    if (plain_skip(p, '\n') && (p->at == p->end || *p->at != ' '))
         return false;
-    if (!skip(p, ' '))
+    if (!plain_skip(p, ' '))
         return false;
-    while (skip(p, ' '))
+    while (plain_skip(p, ' '))
         ;
     return true;
 }
@@ -187,17 +187,17 @@ static bool skip_gap(struct plain *p)
 static int read_flow_items(struct plain *p, bool mapping)
 {
     char last = mapping ? '}' : ']';
-    if (skip(p, last))
+    if (plain_skip(p, last))
         return 0;
     for (;;) {
         int rc = mapping ? read_key(p) : 0;
-        if (!rc && mapping && !skip(p, ' '))
+        if (!rc && mapping && !plain_skip(p, ' '))
             rc = other_form();
         if (!rc)
             rc = read_flow(p);
-        if (rc || skip(p, last))
+        if (rc || plain_skip(p, last))
             return rc;
-        if (!skip(p, ',') || !skip_gap(p))
+        if (!plain_skip(p, ',') || !skip_gap(p))
             return other_form();
     }
 }
@@ -205,9 +205,9 @@ static int read_flow_items(struct plain *p, bool mapping)
 /* A value in flow style. */
 static int read_flow(struct plain *p)
 {
-    bool mapping = skip(p, '{');
-    if (!mapping && !skip(p, '['))
-        return read_scalar(p);
+    bool mapping = plain_skip(p, '{');
+    if (!mapping && !plain_skip(p, '['))
+        return plain_scalar(p);
     size_t base = p->build.stack_count;
     struct yaml_node *node;
     int rc = begin_node(p, mapping ? YAML_MAPPING : YAML_SEQUENCE, &node);
@@ -216,19 +216,19 @@ static int read_flow(struct plain *p)
     return rc ? rc : end_node(p, node, base);
 }
 
-static int read_block(struct plain *p, int indent);
+static int plain_block(struct plain *p, int indent);
 
 /* The value behind a key's colon: on the same line, or a block below it. */
-static int read_value(struct plain *p, int indent)
+static int plain_value(struct plain *p, int indent)
 {
-    if (skip(p, ' ')) {
+    if (plain_skip(p, ' ')) {
         int rc = read_flow(p);
         return rc ? rc : next_line(p);
     }
     int rc = next_line(p);
     if (rc || p->indent != indent + INDENT)
         return rc ? rc : other_form();
-    return read_block(p, indent + INDENT);
+    return plain_block(p, indent + INDENT);
 }
 
 /* Also the mapping that begins behind the dash of a list: its first key is not at a line's begin.
@@ -242,16 +242,16 @@ static int read_mapping(struct plain *p, int indent)
         if (!rc)
             rc = read_key(p);
         if (!rc)
-            rc = read_value(p, indent);
+            rc = plain_value(p, indent);
     } while (!rc && p->indent == indent);
     if (!rc && p->indent > indent)
         rc = other_form();
     return rc ? rc : end_node(p, node, base);
 }
 
-static int read_item(struct plain *p, int indent)
+static int plain_item(struct plain *p, int indent)
 {
-    if (!skip(p, '-') || !skip(p, ' ') || p->at == p->end)
+    if (!plain_skip(p, '-') || !plain_skip(p, ' ') || p->at == p->end)
         return other_form();
     if (*p->at != '{' && *p->at != '[')
         return read_mapping(p, indent + INDENT);
@@ -259,7 +259,7 @@ static int read_item(struct plain *p, int indent)
     return rc ? rc : next_line(p);
 }
 
-static int read_block(struct plain *p, int indent)
+static int plain_block(struct plain *p, int indent)
 {
     if (*p->at != '-' || begins_plain(p->at, p->end))
         return read_mapping(p, indent);
@@ -267,7 +267,7 @@ static int read_block(struct plain *p, int indent)
     struct yaml_node *node;
     int rc = begin_node(p, YAML_SEQUENCE, &node);
     while (!rc && p->indent == indent)
-        rc = read_item(p, indent);
+        rc = plain_item(p, indent);
     if (!rc && p->indent > indent)
         rc = other_form();
     return rc ? rc : end_node(p, node, base);
@@ -279,7 +279,7 @@ static int give_item(struct plain *p, struct yaml_doc *scratch, int indent)
     size_t base = p->build.stack_count;
     struct yaml_doc *doc = p->build.doc;
     p->build.doc = scratch;
-    int rc = read_item(p, indent);
+    int rc = plain_item(p, indent);
     p->build.doc = doc;
     if (rc)
         return rc;
@@ -328,7 +328,7 @@ static int read_outermost(struct plain *p)
             if (!rc)
                 rc = give_list(p);
         } else if (!rc) {
-            rc = read_value(p, 0);
+            rc = plain_value(p, 0);
         }
     } while (!rc && p->indent == 0);
     if (!rc && p->indent != NO_LINE)

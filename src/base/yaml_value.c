@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "base/yaml.h"
 
-static const char *kind_name(enum yaml_kind kind)
+static const char *yaml_kind_name(enum yaml_kind kind)
 {
     static const char *const names[] = {"a single value", "a list", "a mapping (key: value)"};
     return names[kind];
@@ -17,8 +17,8 @@ int yaml_expect(const struct yaml_node *node, enum yaml_kind kind, struct err *e
 {
     if (yaml_kind(node) == kind)
         return 0;
-    return yaml_error(node, err, "expected %s, found %s", kind_name(kind),
-                      kind_name(yaml_kind(node)));
+    return yaml_error(node, err, "expected %s, found %s", yaml_kind_name(kind),
+                      yaml_kind_name(yaml_kind(node)));
 }
 
 bool yaml_is_null(const struct yaml_node *node)
@@ -50,7 +50,7 @@ int yaml_as_bool(const struct yaml_node *node, bool *out_value, struct err *err)
 static const char *shown(const struct yaml_node *node)
 {
     const char *text = yaml_text(node);
-    return text ? text : kind_name(yaml_kind(node));
+    return text ? text : yaml_kind_name(yaml_kind(node));
 }
 
 int yaml_as_u64(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *out_value,
@@ -124,8 +124,8 @@ static int unknown_key(const struct yaml_node *key, const struct yaml_field *fie
     return rc;
 }
 
-static int read_field(const struct yaml_node *node, const struct yaml_field *f, void *slot,
-                      struct err *err)
+static int yaml_value_read_field(const struct yaml_node *node, const struct yaml_field *f,
+                                 void *slot, struct err *err)
 {
     bool bounded = f->min != 0 || f->max != 0;
     uint64_t low = bounded && f->min > 0 ? (uint64_t)f->min : 0; /* real numbers may be negative */
@@ -174,8 +174,8 @@ int yaml_read_fields(const struct yaml_node *mapping, const struct yaml_field *f
             f++;
         if (f == count)
             return unknown_key(yaml_key_node(mapping, i), fields, count, err);
-        int rc =
-            read_field(yaml_at(mapping, i), &fields[f], (char *)out_struct + fields[f].offset, err);
+        int rc = yaml_value_read_field(yaml_at(mapping, i), &fields[f],
+                                       (char *)out_struct + fields[f].offset, err);
         if (rc) {
             err_prefix(err, "%s", fields[f].key);
             return rc;

@@ -81,7 +81,8 @@ static uint32_t depth_of(enum device_unit unit)
 }
 
 /* An element of A B. */
-static uint32_t product(const struct check_run *run, uint32_t tile, uint32_t row, uint32_t column)
+static uint32_t check_product(const struct check_run *run, uint32_t tile, uint32_t row,
+                              uint32_t column)
 {
     int32_t sum = 0, limit = format_of(run->unit).limit;
     for (uint32_t k = 0; k < depth_of(run->unit); k++)
@@ -111,8 +112,8 @@ static size_t tensor_words(const struct check_run *run, uint32_t lane, uint32_t 
     for (uint32_t t = 0; t < tiles; t++)
         for (uint32_t i = 0; i < 4; i++) {
             uint32_t row = lane / 4 + 8 * (i / 2), column = lane % 4 * 2 + i % 2;
-            out_words[count++] = mma ? product(run, 1 + t, row, column)
-                                     : product(run, 1, row, t * CHECK_MMA_COLUMNS + column);
+            out_words[count++] = mma ? check_product(run, 1 + t, row, column)
+                                     : check_product(run, 1, row, t * CHECK_MMA_COLUMNS + column);
         }
     return count;
 }

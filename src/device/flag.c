@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static socklen_t make_address(uint64_t name, struct sockaddr_un *out_address)
+static socklen_t flag_make_address(uint64_t name, struct sockaddr_un *out_address)
 {
     *out_address = (struct sockaddr_un){.sun_family = AF_UNIX};
     /* A first byte of zero makes the name abstract: there is no file. */
@@ -19,7 +19,7 @@ static socklen_t make_address(uint64_t name, struct sockaddr_un *out_address)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-static int open_socket(void)
+static int flag_open_socket(void)
 {
     return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
@@ -27,10 +27,10 @@ static int open_socket(void)
 int flag_raise(struct flag *flag)
 {
     struct sockaddr_un address;
-    socklen_t length = make_address(flag->name, &address);
+    socklen_t length = flag_make_address(flag->name, &address);
     if (flag->raised)
         return 0;
-    int fd = open_socket();
+    int fd = flag_open_socket();
     if (fd < 0)
         return -errno;
     if (bind(fd, (const struct sockaddr *)&address, length)) {
@@ -53,8 +53,8 @@ void flag_lower(struct flag *flag)
 bool flag_is_up(uint64_t name)
 {
     struct sockaddr_un address;
-    socklen_t length = make_address(name, &address);
-    int fd = open_socket();
+    socklen_t length = flag_make_address(name, &address);
+    int fd = flag_open_socket();
     if (fd < 0)
         return false;
     bool up = connect(fd, (const struct sockaddr *)&address, length) == 0;

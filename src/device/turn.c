@@ -19,7 +19,7 @@
 
 enum { BACKLOG = 128, RETRY_US = 200, AFTER_YOU_US = 1000 };
 
-static socklen_t make_address(uint64_t name, struct sockaddr_un *out_address)
+static socklen_t turn_make_address(uint64_t name, struct sockaddr_un *out_address)
 {
     *out_address = (struct sockaddr_un){.sun_family = AF_UNIX};
     /* A first byte of zero makes the name abstract: no file, no permissions, nothing to clean
@@ -29,7 +29,7 @@ static socklen_t make_address(uint64_t name, struct sockaddr_un *out_address)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-static int open_socket(void)
+static int turn_open_socket(void)
 {
     return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
@@ -37,8 +37,8 @@ static int open_socket(void)
 int turn_try(struct turn *turn)
 {
     struct sockaddr_un address;
-    socklen_t length = make_address(turn->name, &address);
-    int fd = open_socket();
+    socklen_t length = turn_make_address(turn->name, &address);
+    int fd = turn_open_socket();
     if (fd < 0)
         return -errno;
     if (bind(fd, (const struct sockaddr *)&address, length) || listen(fd, BACKLOG)) {
@@ -63,8 +63,8 @@ bool turn_claim(const char *what, const char *name)
 void turn_await(const struct turn *turn, int ms)
 {
     struct sockaddr_un address;
-    socklen_t length = make_address(turn->name, &address);
-    int fd = open_socket();
+    socklen_t length = turn_make_address(turn->name, &address);
+    int fd = turn_open_socket();
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, length) == 0) {
         struct pollfd wait = {.fd = fd};
         poll(&wait, 1, ms);

@@ -60,7 +60,7 @@ static inline void add_requests(struct ahead *a, struct runner *r, const struct 
     r->accesses++;
 }
 
-static inline struct sm_warp *choose(const struct ahead *a, struct runner *r)
+static inline struct sm_warp *ahead_choose(const struct ahead *a, struct runner *r)
 {
     enum sm_scheduler policy = a->model->config->scheduler;
     struct sm_warp *next = policy == SM_RR ? sm_choose_next(r->sm, r->scheduler, 0) : NULL;
@@ -68,13 +68,13 @@ static inline struct sm_warp *choose(const struct ahead *a, struct runner *r)
 }
 
 /* Issues the next access of one scheduler, if any is left. */
-static inline void issue(struct ahead *a, struct runner *r)
+static inline void ahead_issue(struct ahead *a, struct runner *r)
 {
     struct model *m = a->model;
     struct sm_warp *warp;
     struct warp_access access;
     uint32_t place, per_sm = m->config->l1_per_sm;
-    while ((warp = choose(a, r))) {
+    while ((warp = ahead_choose(a, r))) {
         if (kernel_next(m->launch, &warp->cursor, &access)) {
             add_requests(a, r, &access, per_sm > 1 ? (uint32_t)(warp - r->sm->warps) % per_sm : 0);
             return;
@@ -89,7 +89,7 @@ static void run_sm(struct ahead *a, struct runner *r)
 {
     while (r->tick < a->ticks) {
         for (; r->sm->live_total && r->scheduler < r->sm->schedulers; r->scheduler++)
-            issue(a, r);
+            ahead_issue(a, r);
         r->scheduler = 0;
         r->ends[r->tick++] = (uint32_t)r->count;
         if (r->sm->vacant)
@@ -130,7 +130,7 @@ static void run_sms(struct ahead *a)
     }
 }
 
-static void flush(struct ahead *a)
+static void ahead_flush(struct ahead *a)
 {
     struct hierarchy *h = &a->model->hierarchy;
     if (h->l1_draws)
@@ -157,38 +157,38 @@ static void serve_one_by_one(struct ahead *a, struct cache_request *requests, si
 }
 
 /* What an SM issued in one tick. */
-static inline void pass_on(struct ahead *a, struct cache_request *requests, size_t count)
+static inline void ahead_pass_on(struct ahead *a, struct cache_request *requests, size_t count)
 {
     if (a->model->hierarchy.l2_draws) {
         serve_one_by_one(a, requests, count);
         return;
     }
     if (a->chunk_count + count > HIERARCHY_TOGETHER)
-        flush(a);
+        ahead_flush(a);
     for (size_t i = 0; i < count; i++)
         a->chunk[a->chunk_count++] = requests[i];
 }
 
 /* Sends the requests of all SMs to L2 in the order of ticks and SMs. */
-static void merge(struct ahead *a)
+static void ahead_merge(struct ahead *a)
 {
     for (uint32_t tick = 0; tick < a->ticks; tick++) {
         for (uint32_t i = 0; i < a->runner_count; i++) {
             struct runner *r = &a->runners[i];
             uint32_t from = tick ? r->ends[tick - 1] : 0;
             if (r->ends[tick] > from) /* an SM that never issued has no requests to point at */
-                pass_on(a, &r->requests[from], r->ends[tick] - from);
+                ahead_pass_on(a, &r->requests[from], r->ends[tick] - from);
         }
         if (a->model->hierarchy.merges[0]) {
-            flush(a);
+            ahead_flush(a);
             hierarchy_end_tick(&a->model->hierarchy);
         }
     }
-    flush(a);
+    ahead_flush(a);
 }
 
 /* The next window is as long as this one's lines suggest. */
-static void adapt(struct ahead *a)
+static void ahead_adapt(struct ahead *a)
 {
     struct model_counts *counts = &a->model->hierarchy.counts;
     uint64_t lines = 0;
@@ -242,8 +242,8 @@ void ahead_run(struct model *model)
         run_sms(a);
         for (uint32_t i = 0; i < a->runner_count && !h->l1_draws && !h->l2_draws; i++)
             hierarchy_l1(h, a->runners[i].requests, a->runners[i].count);
-        merge(a);
-        adapt(a);
+        ahead_merge(a);
+        ahead_adapt(a);
         model_tell(model);
         drop_idle(a);
     }

@@ -57,7 +57,7 @@ struct sums {
     uint64_t loads, stores;
 };
 
-static struct sums asked_of(const struct cache_request *requests, size_t count)
+static struct sums sectors_asked(const struct cache_request *requests, size_t count)
 {
     uint64_t sums[2] = {0};
     for (size_t i = 0; i < count; i++)
@@ -65,7 +65,7 @@ static struct sums asked_of(const struct cache_request *requests, size_t count)
     return (struct sums){sums[0], sums[1]};
 }
 
-static struct sums missing_of(const struct cache_request *requests, size_t count)
+static struct sums sectors_missing(const struct cache_request *requests, size_t count)
 {
     uint64_t sums[2] = {0};
     for (size_t i = 0; i < count; i++)
@@ -82,7 +82,7 @@ static void serve_l1(struct hierarchy *h, struct cache_request *requests, size_t
         const struct cache_request *r = &requests[i];
         curves_l1(h->curves, r->cache, r->number, r->sectors, r->note & HIERARCHY_STORES);
     }
-    struct sums asked = asked_of(requests, count), missing = missing_of(requests, count);
+    struct sums asked = sectors_asked(requests, count), missing = sectors_missing(requests, count);
     counts->l1_reads += asked.loads;
     counts->l1_read_hits += asked.loads - missing.loads;
     counts->l1_writes += asked.stores;
@@ -166,11 +166,11 @@ static size_t make_parts(struct hierarchy *h, const struct cache_request *reques
 }
 
 /* The parts through one L2. */
-static void serve_parts(struct hierarchy *h, struct l2 *l2, struct model_l2_counts *counts,
-                        size_t parts)
+static void hierarchy_serve_parts(struct hierarchy *h, struct l2 *l2,
+                                  struct model_l2_counts *counts, size_t parts)
 {
     l2_serve(l2, h->parts, parts, &h->rng);
-    struct sums asked = asked_of(h->parts, parts), missing = missing_of(h->parts, parts);
+    struct sums asked = sectors_asked(h->parts, parts), missing = sectors_missing(h->parts, parts);
     counts->reads += asked.loads;
     counts->read_hits += asked.loads - missing.loads;
     counts->writes += asked.stores;
@@ -183,7 +183,7 @@ static void serve_bypassed(struct hierarchy *h, struct cache_request *requests, 
     for (size_t i = 0; i < count; i++)
         requests[i].missing = requests[i].sectors;
     size_t parts = make_parts(h, requests, count, h->merges[1]);
-    serve_parts(h, h->l2_bypassed, &h->counts.l2_bypassed, parts);
+    hierarchy_serve_parts(h, h->l2_bypassed, &h->counts.l2_bypassed, parts);
 }
 
 /* What L1 did not have goes to the L2 behind it. Returns how many parts that are. */
@@ -192,7 +192,7 @@ static size_t serve_l2(struct hierarchy *h, const struct cache_request *requests
     size_t parts = make_parts(h, requests, count, h->merges[0]);
     if (!parts)
         return 0;
-    serve_parts(h, h->l2, &h->counts.l2, parts);
+    hierarchy_serve_parts(h, h->l2, &h->counts.l2, parts);
     note_l2_reuse(h, parts);
     return parts;
 }
@@ -247,7 +247,7 @@ bool hierarchy_l2_holds(const struct hierarchy *h, const struct cache_request *p
 bool hierarchy_l2_part(struct hierarchy *h, struct cache_request *part)
 {
     h->parts[0] = *part;
-    serve_parts(h, h->l2, &h->counts.l2, 1);
+    hierarchy_serve_parts(h, h->l2, &h->counts.l2, 1);
     note_l2_reuse(h, 1);
     *part = h->parts[0];
     return part->note & L2_FROM_MAIN;

@@ -291,7 +291,7 @@ static void deal_blocks(struct model *m)
     } while (next);
 }
 
-static void run(struct stepper *s)
+static void stepper_run(struct stepper *s)
 {
     bool any = true;
     for (s->tick = 0; any && !kernel_failure(s->model->launch, NULL); s->tick++) {
@@ -309,7 +309,7 @@ static void run(struct stepper *s)
     }
 }
 
-static void start(struct stepper *s)
+static void stepper_start(struct stepper *s)
 {
     uint32_t caches = s->model->config->sms * s->model->config->l1_per_sm;
     s->issues = mem_array((size_t)s->model->config->sms * SM_SCHEDULERS_MAX, sizeof *s->issues);
@@ -329,8 +329,8 @@ static void start(struct stepper *s)
 void in_step_run(struct model *model)
 {
     struct stepper s = {.model = model};
-    start(&s);
-    run(&s);
+    stepper_start(&s);
+    stepper_run(&s);
     /* A merged access was counted as a hit of L1: its line has not arrived yet. */
     struct model_counts *counts = &model->hierarchy.counts;
     uint32_t caches = model->config->sms * model->config->l1_per_sm;

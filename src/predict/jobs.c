@@ -44,7 +44,7 @@ static unsigned terminal_columns(void)
 }
 
 /* Enabled if stderr is a terminal and quiet is false. */
-static void progress_init(struct progress *progress, bool quiet, size_t total)
+static void progress_line_init(struct progress *progress, bool quiet, size_t total)
 {
     *progress = (struct progress){.enabled = !quiet && isatty(STDERR_FILENO), .total = total};
 }
@@ -105,7 +105,7 @@ static void progress_begin(struct progress *progress, const struct prediction *p
 }
 
 /* Removes the line. */
-static void progress_clear(struct progress *progress)
+static void progress_line_clear(struct progress *progress)
 {
     if (progress->shown)
         put("\r\x1b[K");
@@ -130,7 +130,7 @@ struct worker {
 };
 
 /* Takes the next prediction and prepares it; NULL: none is left, or one has failed. */
-static struct prediction *take(struct worker *w, struct model_config *out_config)
+static struct prediction *jobs_take(struct worker *w, struct model_config *out_config)
 {
     struct jobs *jobs = w->jobs;
     struct plan *plan = jobs->plan;
@@ -148,13 +148,13 @@ static struct prediction *take(struct worker *w, struct model_config *out_config
     return taken;
 }
 
-static void *work(void *worker)
+static void *jobs_work(void *worker)
 {
     struct worker *w = worker;
     struct jobs *jobs = w->jobs;
     struct model_config config;
     struct prediction *p;
-    while ((p = take(w, &config))) {
+    while ((p = jobs_take(w, &config))) {
         struct err err = {0};
         pthread_mutex_lock(&jobs->lock); /* launching a trace writes to its source */
         int rc = plan_launch(jobs->plan, &jobs->plan->programs[p->program], &w->launch, &err);
@@ -182,9 +182,9 @@ static void run_all(struct jobs *jobs, struct worker *workers, size_t count)
         workers[i].jobs = jobs;
         workers[i].first = i == 0;
         workers[i].started =
-            i > 0 && pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0;
+            i > 0 && pthread_create(&workers[i].thread, NULL, jobs_work, &workers[i]) == 0;
     }
-    work(&workers[0]);
+    jobs_work(&workers[0]);
     for (size_t i = 1; i < count; i++)
         if (workers[i].started)
             pthread_join(workers[i].thread, NULL);
@@ -196,11 +196,11 @@ int jobs_run(struct plan *plan, struct err *err)
     count = count < possible ? count : possible;
     struct jobs jobs = {.plan = plan, .failed = plan->count};
     struct worker *workers = mem_array(count ? count : 1, sizeof *workers);
-    progress_init(&jobs.progress, plan->options->quiet, possible);
+    progress_line_init(&jobs.progress, plan->options->quiet, possible);
     pthread_mutex_init(&jobs.lock, NULL);
     run_all(&jobs, workers, count ? count : 1);
     pthread_mutex_destroy(&jobs.lock);
-    progress_clear(&jobs.progress);
+    progress_line_clear(&jobs.progress);
     free(workers);
     if (jobs.rc && err)
         *err = jobs.err;

@@ -21,13 +21,13 @@ static void skip_spaces(struct reader *r)
         r->at++;
 }
 
-static void fail(struct reader *r)
+static void kernel_text_fail(struct reader *r)
 {
     if (!r->bad)
         r->bad = r->at;
 }
 
-static bool take(struct reader *r, char c)
+static bool take_char(struct reader *r, char c)
 {
     if (*r->at != c)
         return false;
@@ -73,17 +73,17 @@ static struct kernel_extent take_extent(struct reader *r)
     struct kernel_extent extent = {0};
     const char *begin = r->at;
     uint32_t number = take_number(r, 1);
-    if (take(r, 'N')) {
+    if (take_char(r, 'N')) {
         extent.n = number;
-        if (take(r, '/'))
+        if (take_char(r, '/'))
             extent.divisor = take_number(r, 1);
-        if (take(r, '+'))
+        if (take_char(r, '+'))
             extent.fixed = take_number(r, 1);
     } else {
         extent.fixed = number;
     }
     if (r->at == begin)
-        fail(r);
+        kernel_text_fail(r);
     return extent;
 }
 
@@ -95,20 +95,20 @@ static void take_index(struct reader *r, struct kernel_index *index)
                                &index->bx, &index->by, &index->t,  &index->k};
     while (*r->at && *r->at != ']') {
         const char *begin = r->at;
-        int sign = take(r, '-') ? -1 : 1;
+        int sign = take_char(r, '-') ? -1 : 1;
         if (sign > 0)
-            take(r, '+');
+            take_char(r, '+');
         int value = sign * (int)take_number(r, 1);
         int name = take_word(r, names, COUNT_OF(names));
         int16_t *field = name < 0 ? &index->one : fields[name];
         *field = (int16_t)(*field + value);
         if (r->at == begin || (name < 0 && word_length(r->at))) {
-            fail(r);
+            kernel_text_fail(r);
             return;
         }
     }
-    if (!take(r, ']'))
-        fail(r);
+    if (!take_char(r, ']'))
+        kernel_text_fail(r);
 }
 
 static void take_modifiers(struct reader *r, struct kernel_ref *ref)
@@ -132,7 +132,7 @@ static void take_modifiers(struct reader *r, struct kernel_ref *ref)
         else if (scatter >= 0)
             ref->scatter = (enum kernel_scatter)scatter;
         else {
-            fail(r);
+            kernel_text_fail(r);
             return;
         }
     }
@@ -148,13 +148,13 @@ static void take_ref(struct reader *r, struct kernel_ref *ref)
     int kind = take_word(r, kinds, COUNT_OF(kinds));
     skip_spaces(r);
     if (phase < 0 || kind < 0 || *r->at < 'A' || *r->at >= 'A' + KERNEL_ARRAYS_MAX) {
-        fail(r);
+        kernel_text_fail(r);
         return;
     }
     ref->phase = (enum kernel_phase)phase;
     ref->store = kind == 1;
     ref->array = (uint32_t)(*r->at++ - 'A');
-    while (take(r, '[')) {
+    while (take_char(r, '[')) {
         ref->plane = ref->row;
         ref->row = ref->column;
         ref->column = (struct kernel_index){0};
@@ -170,15 +170,15 @@ static void take_loops(struct reader *r, struct kernel_program *program)
                                            &program->loop_second};
     for (skip_spaces(r); *r->at && !r->bad; skip_spaces(r)) {
         int name = take_word(r, names, COUNT_OF(names));
-        if (name < 0 || !take(r, '='))
-            fail(r);
+        if (name < 0 || !take_char(r, '='))
+            kernel_text_fail(r);
         else
             *loops[name] = take_extent(r);
     }
 }
 
-static int end(const struct reader *r, const struct kernel *kernel, const char *what,
-               struct err *err)
+static int kernel_text_end(const struct reader *r, const struct kernel *kernel, const char *what,
+                           struct err *err)
 {
     const char *bad = r->bad ? r->bad : *r->at ? r->at : NULL;
     return bad ? err_set(err, -EINVAL, "kernel %s: bad %s at \"%.30s\"", kernel->name, what, bad)
@@ -190,14 +190,14 @@ int kernel_parse(const struct kernel *kernel, struct kernel_program *program, st
     struct reader r = {.at = kernel->threads};
     memset(program, 0, sizeof *program);
     program->threads_x = take_extent(&r);
-    if (take(&r, 'x'))
+    if (take_char(&r, 'x'))
         program->threads_y = take_extent(&r);
-    int rc = end(&r, kernel, "threads", err);
+    int rc = kernel_text_end(&r, kernel, "threads", err);
     if (rc)
         return rc;
     r = (struct reader){.at = kernel->loops ? kernel->loops : ""};
     take_loops(&r, program);
-    rc = end(&r, kernel, "loops", err);
+    rc = kernel_text_end(&r, kernel, "loops", err);
     if (rc)
         return rc;
     r = (struct reader){.at = kernel->arrays};
@@ -205,27 +205,27 @@ int kernel_parse(const struct kernel *kernel, struct kernel_program *program, st
         /* "NxNx4": the last one is the column; ":16" after it is the size of an element. */
         struct kernel_array *array = &program->arrays[a];
         array->columns = take_extent(&r);
-        while (take(&r, 'x')) {
+        while (take_char(&r, 'x')) {
             array->planes = array->rows;
             array->rows = array->columns;
             array->columns = take_extent(&r);
         }
-        if (take(&r, ':'))
+        if (take_char(&r, ':'))
             array->element_bytes = take_number(&r, 0);
     }
-    rc = end(&r, kernel, "arrays", err);
+    rc = kernel_text_end(&r, kernel, "arrays", err);
     if (rc)
         return rc;
     r = (struct reader){.at = kernel->program};
     for (skip_spaces(&r); *r.at && !r.bad; skip_spaces(&r)) {
         if (program->ref_count == KERNEL_REFS_MAX)
-            fail(&r);
+            kernel_text_fail(&r);
         else
             take_ref(&r, &program->refs[program->ref_count++]);
-        if (*r.at && !take(&r, ';'))
-            fail(&r);
+        if (*r.at && !take_char(&r, ';'))
+            kernel_text_fail(&r);
     }
-    return end(&r, kernel, "program", err);
+    return kernel_text_end(&r, kernel, "program", err);
 }
 
 enum { NAMES_MAX = 64, SIZE_MAX_N = 1 << 24, THREADS_MAX = 1024 };
@@ -438,7 +438,7 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b)
+static uint64_t kernel_smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -452,18 +452,18 @@ static struct bounds bounds_of_block(const struct kernel_launch *launch,
     uint64_t blocks_up_to_t = (cursor->t + 1) * launch->block_x;
     switch (guard) {
     case KERNEL_UP_TO_T:
-        b.high_x = smaller(b.high_x, blocks_up_to_t);
+        b.high_x = kernel_smaller(b.high_x, blocks_up_to_t);
         break;
     case KERNEL_BLOCKS_LEFT:
         b.high_x = less(b.high_x, blocks_up_to_t);
         break;
     case KERNEL_ONE_COLUMN:
         b.low_x = x;
-        b.high_x = smaller(b.high_x, x + 1);
+        b.high_x = kernel_smaller(b.high_x, x + 1);
         break;
     default:
-        b = (struct bounds){x + 1, smaller(b.high_x, x + launch->block_x - 1), y + 1,
-                            smaller(b.high_y, y + launch->block_y - 1)};
+        b = (struct bounds){x + 1, kernel_smaller(b.high_x, x + launch->block_x - 1), y + 1,
+                            kernel_smaller(b.high_y, y + launch->block_y - 1)};
         break;
     }
     return b;
@@ -492,10 +492,10 @@ static struct bounds bounds_of(const struct kernel_launch *launch,
         b = (struct bounds){0, less(b.high_x, 1), 0, less(b.high_y, 1)};
         break;
     case KERNEL_UPPER:
-        b.high_x = smaller(b.high_x, less(launch->size, cursor->t + 1));
+        b.high_x = kernel_smaller(b.high_x, less(launch->size, cursor->t + 1));
         break;
     case KERNEL_UPPER_OR_SAME:
-        b.high_x = smaller(b.high_x, less(launch->size, cursor->t));
+        b.high_x = kernel_smaller(b.high_x, less(launch->size, cursor->t));
         break;
     case KERNEL_AFTER_T:
         b.low_x = cursor->t + 1;
@@ -511,8 +511,10 @@ static uint32_t lanes_within(const struct kernel_launch *launch, const struct ke
                              const struct bounds *b)
 {
     uint32_t width = launch->lanes_x, rows = launch->rows_of_lanes, mask = 0;
-    uint64_t from_x = less(b->low_x, cursor->x), to_x = smaller(less(b->high_x, cursor->x), width);
-    uint64_t from_y = less(b->low_y, cursor->y), to_y = smaller(less(b->high_y, cursor->y), rows);
+    uint64_t from_x = less(b->low_x, cursor->x),
+             to_x = kernel_smaller(less(b->high_x, cursor->x), width);
+    uint64_t from_y = less(b->low_y, cursor->y),
+             to_y = kernel_smaller(less(b->high_y, cursor->y), rows);
     if (from_x >= to_x)
         return 0;
     uint32_t row = (uint32_t)(((UINT64_C(1) << to_x) - 1) & ~((UINT64_C(1) << from_x) - 1));
@@ -522,8 +524,8 @@ static uint32_t lanes_within(const struct kernel_launch *launch, const struct ke
 }
 
 /* The guard's lanes change with t only: they are kept until it changes, or another guard comes. */
-static inline uint32_t mask_of(const struct kernel_launch *launch, struct kernel_cursor *cursor,
-                               enum kernel_guard guard)
+static inline uint32_t kernel_mask(const struct kernel_launch *launch, struct kernel_cursor *cursor,
+                                   enum kernel_guard guard)
 {
     if (cursor->guard != (uint32_t)guard + 1) {
         struct bounds b = bounds_of(launch, cursor, guard);
@@ -588,7 +590,7 @@ static void scatter(const struct kernel_launch *launch, const struct kernel_curs
 static bool make_access(const struct kernel_launch *launch, struct kernel_cursor *cursor,
                         const struct kernel_step *step, struct warp_access *access)
 {
-    access->mask = mask_of(launch, cursor, step->ref->guard);
+    access->mask = kernel_mask(launch, cursor, step->ref->guard);
     if (!access->mask)
         return false;
     access->store = step->ref->store;

@@ -150,7 +150,7 @@ static uint32_t part_of(const struct l2 *l2, uint32_t l1)
     return model_group(l2->config, l1) % l2->config->l2_parts;
 }
 
-static void add(struct list *list, struct cache_request request, size_t from)
+static void l2_list_add(struct list *list, struct cache_request request, size_t from)
 {
     list->from[list->count] = (uint16_t)from;
     list->requests[list->count++] = request;
@@ -176,12 +176,12 @@ static void sort(struct l2 *l2, const struct cache_request *requests, size_t cou
         enum way way = near == home ? HOME_NEAR : COPY_NEAR;
         if (near != home && r.operation == CACHE_STORE)
             r.operation = CACHE_PLACE;
-        add(&l2->lists[near][way], r, i);
+        l2_list_add(&l2->lists[near][way], r, i);
     }
 }
 
 /* What the near part gave; the rest is asked of the home. */
-static void pass_on(struct l2 *l2, const struct list *near, struct cache_request *requests)
+static void l2_pass_on(struct l2 *l2, const struct list *near, struct cache_request *requests)
 {
     for (size_t i = 0; i < near->count; i++) {
         struct cache_request r = near->requests[i], *whole = &requests[near->from[i]];
@@ -190,7 +190,7 @@ static void pass_on(struct l2 *l2, const struct list *near, struct cache_request
         r.operation = whole->operation;
         r.sectors = store ? r.sectors : r.missing;
         if (r.sectors)
-            add(&l2->lists[home_of(l2, r.number)][HOME_FAR], r, near->from[i]);
+            l2_list_add(&l2->lists[home_of(l2, r.number)][HOME_FAR], r, near->from[i]);
     }
 }
 
@@ -205,8 +205,8 @@ static void note_main(const struct list *home, struct cache_request *requests, b
     }
 }
 
-static void serve_parts(struct l2 *l2, struct cache_request *requests, size_t count,
-                        struct rng *rng)
+static void l2_serve_parts(struct l2 *l2, struct cache_request *requests, size_t count,
+                           struct rng *rng)
 {
     sort(l2, requests, count);
     for (uint32_t p = 0; p < l2->config->l2_parts; p++) {
@@ -215,7 +215,7 @@ static void serve_parts(struct l2 *l2, struct cache_request *requests, size_t co
         note_main(&l2->lists[p][HOME_NEAR], requests, true);
     }
     for (uint32_t p = 0; p < l2->config->l2_parts; p++)
-        pass_on(l2, &l2->lists[p][COPY_NEAR], requests);
+        l2_pass_on(l2, &l2->lists[p][COPY_NEAR], requests);
     for (uint32_t p = 0; p < l2->config->l2_parts; p++) {
         serve_list(l2, p, HOME_FAR, rng);
         note_main(&l2->lists[p][HOME_FAR], requests, false);
@@ -235,7 +235,7 @@ void l2_serve(struct l2 *l2, struct cache_request *requests, size_t count, struc
         return;
     }
     for (size_t at = 0; at < count; at += L2_TOGETHER)
-        serve_parts(l2, &requests[at], count - at < L2_TOGETHER ? count - at : L2_TOGETHER, rng);
+        l2_serve_parts(l2, &requests[at], count - at < L2_TOGETHER ? count - at : L2_TOGETHER, rng);
 }
 
 bool l2_holds(const struct l2 *l2, const struct cache_request *request)

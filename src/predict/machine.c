@@ -17,7 +17,7 @@ static const uint64_t reserved = 1024, granule = 128;
 static const uint64_t choices_kib[] = {8, 16, 32, 64, 100, 132, 164, 196, 228};
 static const uint64_t generous_kib = 132;
 
-static uint64_t smaller(uint64_t a, uint64_t b)
+static uint64_t machine_smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -35,10 +35,11 @@ uint64_t machine_hopper_carveout(const struct sm_limits *limits, uint32_t warps,
 {
     uint64_t block = (shared_bytes + granule - 1) / granule * granule + reserved;
     uint64_t most = choices_kib[COUNT_OF(choices_kib) - 1] << 10;
-    uint64_t blocks = smaller(limits->blocks_max, limits->warps_max / warps);
-    uint64_t needed = smaller(blocks, most / block) * block;
-    uint64_t wanted = smaller(limits->blocks_max, blocks * generosity(warps, shared_bytes)) * block;
-    wanted = smaller(wanted, generous_kib << 10);
+    uint64_t blocks = machine_smaller(limits->blocks_max, limits->warps_max / warps);
+    uint64_t needed = machine_smaller(blocks, most / block) * block;
+    uint64_t wanted =
+        machine_smaller(limits->blocks_max, blocks * generosity(warps, shared_bytes)) * block;
+    wanted = machine_smaller(wanted, generous_kib << 10);
     wanted = wanted > needed ? wanted : needed;
     for (size_t i = 0; i < COUNT_OF(choices_kib); i++)
         if (choices_kib[i] << 10 >= wanted)
@@ -168,7 +169,7 @@ static bool is_given(const struct what_if *what_if, const char *name, const char
     return what_if_value(what_if, key) != NULL;
 }
 
-static int check_order(const struct level *l, struct err *err)
+static int machine_check_order(const struct level *l, struct err *err)
 {
     const struct cache_geometry *c = l->cache;
     if (c->fetch > c->line)
@@ -254,7 +255,7 @@ static int check_level(const char *name, const struct cache_geometry *cache,
                           .cache = cache,
                           .size = is_given(what_if, name, "size"),
                           .ways = is_given(what_if, name, "ways")};
-    int rc = check_order(&level, err);
+    int rc = machine_check_order(&level, err);
     rc = rc ? rc : check_whole_lines(&level, err);
     return rc ? rc : check_ways(&level, err);
 }
@@ -463,7 +464,7 @@ static int check_power(const struct builder *b, enum field field, struct err *er
                    key, value, (unsigned long long)below, (unsigned long long)below * 2);
 }
 
-static int check_number(const struct builder *b, enum field field, struct err *err)
+static int machine_check_number(const struct builder *b, enum field field, struct err *err)
 {
     double value = b->values[field];
     const char *key = rows[field].key;
@@ -525,7 +526,7 @@ static int check_absent(const struct builder *b, const char *key, struct err *er
                    key);
 }
 
-static int read_number(struct builder *b, enum field field, struct err *err)
+static int machine_read_number(struct builder *b, enum field field, struct err *err)
 {
     const char *key = rows[field].key, *changed = what_if_value(b->what_if, key);
     double *value = &b->values[field];
@@ -535,11 +536,11 @@ static int read_number(struct builder *b, enum field field, struct err *err)
     *value = from_inventory(b, field);
     if (changed) {
         int rc = parse_value(key, changed, is_figure(field), value, err);
-        return rc ? rc : check_number(b, field, err);
+        return rc ? rc : machine_check_number(b, field, err);
     }
     if (!isnan(*value)) {
         note_uncertain(b, field);
-        return check_number(b, field, err);
+        return machine_check_number(b, field, err);
     }
     if (rows[field].need == REQUIRED)
         b->missing[b->missing_count++] = field;
@@ -641,7 +642,7 @@ static void set_config(struct builder *b)
     };
 }
 
-static int build(struct builder *b, struct err *err)
+static int machine_build(struct builder *b, struct err *err)
 {
     struct machine *machine = b->machine;
     const char *carveout = what_if_value(b->what_if, carveout_key);
@@ -649,7 +650,7 @@ static int build(struct builder *b, struct err *err)
     int rc = 0;
     machine->config.no_l1 = lacks_l1(b);
     for (int field = 0; field < FIELDS && !rc; field++)
-        rc = read_number(b, (enum field)field, err);
+        rc = machine_read_number(b, (enum field)field, err);
     rc = rc || !b->missing_count ? rc : missing(b, err);
     for (size_t row = 0; row < MACHINE_WORDS && !rc; row++)
         rc = read_word(b, row, err);
@@ -672,7 +673,7 @@ int machine_init(struct machine *machine, const struct inventory_model *model, c
     struct builder b = {.machine = machine, .model = model, .what_if = what_if};
     char text[WHAT_IF_TEXT_MAX];
     memset(machine, 0, sizeof *machine);
-    int rc = build(&b, err);
+    int rc = machine_build(&b, err);
     if (rc && what_if) {
         what_if_text(what_if, text);
         err_prefix(err, "--what-if %s: model %s", text, model->id);

@@ -14,7 +14,7 @@
 
 enum exit_code { EXIT_DONE = 0, EXIT_NO_REPORT = 1, EXIT_BAD_INPUT = 2, EXIT_INCOMPLETE = 4 };
 
-static int failed(int rc, const struct err *err)
+static int predict_failed(int rc, const struct err *err)
 {
     log_failure(err);
     return rc == -EIO ? EXIT_NO_REPORT : EXIT_BAD_INPUT;
@@ -40,7 +40,7 @@ static int list_kernels(void)
     return write_out(&text, NULL);
 }
 
-static int report(const struct plan *plan)
+static int predict_report(const struct plan *plan)
 {
     struct strbuf text = {0};
     prediction_print(plan->predictions, plan->count, plan->options->format, &text);
@@ -52,13 +52,13 @@ static int report(const struct plan *plan)
     return EXIT_INCOMPLETE;
 }
 
-static int run(const struct predict_options *options)
+static int predict_run(const struct predict_options *options)
 {
     static struct plan plan;
     struct err err = {0};
     int rc = plan_init(&plan, options, &err);
     rc = rc ? rc : jobs_run(&plan, &err);
-    int code = rc ? failed(rc, &err) : report(&plan);
+    int code = rc ? predict_failed(rc, &err) : predict_report(&plan);
     plan_fini(&plan);
     return code;
 }
@@ -74,17 +74,17 @@ int main(int argc, char **argv)
     new_file_remove_on_signals();
     if (argc > 1 && strcmp(argv[1], "trace") == 0) {
         rc = trace_command(argc - 2, argv + 2, &text, &err);
-        return rc ? failed(rc, &err) : write_out(&text, NULL);
+        return rc ? predict_failed(rc, &err) : write_out(&text, NULL);
     }
     rc = predict_options_read(&options, argc - 1, argv + 1, &err);
     if (rc)
-        return failed(rc, &err);
+        return predict_failed(rc, &err);
     if (options.quiet)
         log_set_level(LOG_ERROR);
     if (options.list_kernels)
         return list_kernels();
     if (!options.help && !options.version)
-        return run(&options);
+        return predict_run(&options);
     if (options.version)
         strbuf_printf(&text, "gpumemtopo-predict %s\ninventory: schema %d\n", GPUMEMTOPO_VERSION,
                       INVENTORY_SCHEMA);

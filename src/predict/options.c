@@ -176,8 +176,8 @@ static const struct option predict_rows[] = {
 static const struct option_set predict_set = {
     .program = "gpumemtopo-predict", .options = predict_rows, .count = COUNT_OF(predict_rows)};
 
-static int read_number(const char *flag, const char *text, uint64_t min, uint64_t max,
-                       uint64_t *out_value, struct err *err)
+static int options_read_number(const char *flag, const char *text, uint64_t min, uint64_t max,
+                               uint64_t *out_value, struct err *err)
 {
     if (text && (str_parse_u64(text, out_value) || *out_value < min || *out_value > max))
         return err_set(err, -EINVAL, "%s is a number from %llu to %llu, not \"%.40s\"", flag,
@@ -185,7 +185,7 @@ static int read_number(const char *flag, const char *text, uint64_t min, uint64_
     return 0;
 }
 
-static int read_block(struct predict_options *options, struct err *err)
+static int options_read_block(struct predict_options *options, struct err *err)
 {
     const char *text = options->block_text, *x = text ? strchr(text, 'x') : NULL;
     uint64_t wide = 0, high = 1;
@@ -205,12 +205,13 @@ static int read_mshrs(struct predict_options *options, struct err *err)
 {
     const char *text = options->mshrs_text, *comma = text ? strchr(text, ',') : NULL;
     if (!comma)
-        return read_number("--mshrs", text, 1, PARALLEL_MSHRS_MAX, &options->mshrs, err);
+        return options_read_number("--mshrs", text, 1, PARALLEL_MSHRS_MAX, &options->mshrs, err);
     char *first = str_copy_n(text, (size_t)(comma - text));
-    int rc = read_number("--mshrs", first, 1, PARALLEL_MSHRS_MAX, &options->mshrs, err);
+    int rc = options_read_number("--mshrs", first, 1, PARALLEL_MSHRS_MAX, &options->mshrs, err);
     free(first);
     return rc ? rc
-              : read_number("--mshrs", comma + 1, 1, PARALLEL_MSHRS_MAX, &options->l2_mshrs, err);
+              : options_read_number("--mshrs", comma + 1, 1, PARALLEL_MSHRS_MAX, &options->l2_mshrs,
+                                    err);
 }
 
 static int read_l2_banks(struct predict_options *options, struct err *err)
@@ -265,11 +266,11 @@ static int read_what_if(struct predict_options *options, const char *text, struc
     return 0;
 }
 
-static int read_values(struct predict_options *options, struct err *err)
+static int options_read_values(struct predict_options *options, struct err *err)
 {
     int rc = read_mshrs(options, err);
     rc = rc ? rc : read_l2_banks(options, err);
-    rc = rc ? rc : read_block(options, err);
+    rc = rc ? rc : options_read_block(options, err);
     rc = rc ? rc : read_latency(options, err);
     for (size_t i = 0; i < options->what_if_texts.count && !rc; i++)
         rc = read_what_if(options, options->what_if_texts.items[i], err);
@@ -312,7 +313,7 @@ int predict_options_read(struct predict_options *options, int count, char **argu
     free(rest.words);
     if (rc || options->help || options->version || options->list_kernels)
         return rc;
-    rc = read_values(options, err);
+    rc = options_read_values(options, err);
     return rc ? rc : check_options(options, err);
 }
 

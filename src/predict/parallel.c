@@ -90,8 +90,8 @@ static bool goes_before(const struct parallel_access *a, const struct parallel_a
 }
 
 /* The accesses that get a port in this step, by warp and bank. */
-static size_t choose(const struct parallel *p, struct parallel_access *accesses, size_t count,
-                     struct parallel_access **out_chosen)
+static size_t parallel_choose(const struct parallel *p, struct parallel_access *accesses,
+                              size_t count, struct parallel_access **out_chosen)
 {
     uint32_t taken[PARALLEL_BANKS_MAX] = {0};
     size_t chosen = 0, room = (size_t)p->config.banks * p->config.ports;
@@ -130,7 +130,8 @@ void parallel_serve(struct parallel *p, struct parallel_access *accesses, size_t
     size_t first = 0;
     while (first < count_all) {
         begin_step(p);
-        size_t chosen_count = choose(p, accesses + first, count_all - first, chosen), failed = 0;
+        size_t chosen_count = parallel_choose(p, accesses + first, count_all - first, chosen),
+               failed = 0;
         for (size_t i = 0; i < chosen_count; i++) {
             enum parallel_status status = serve_one(p, chosen[i]);
             chosen[i]->done = status != PARALLEL_FAILED;

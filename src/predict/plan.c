@@ -141,8 +141,9 @@ static int check_fit(const struct prediction *p, const struct kernel_launch *lau
 }
 
 /* Lists one prediction; why not NULL: the kernel cannot be launched so. */
-static void add(struct plan *plan, const struct kernel_launch *launch, const char *why_not,
-                const struct inventory_model *model, size_t file, const struct what_if *what_if)
+static void plan_add(struct plan *plan, const struct kernel_launch *launch, const char *why_not,
+                     const struct inventory_model *model, size_t file,
+                     const struct what_if *what_if)
 {
     struct prediction *p = &plan->predictions[plan->count++];
     struct err err = {0};
@@ -180,9 +181,9 @@ static void add_models(struct plan *plan, const struct kernel_launch *launch, co
             const struct inventory_model *model = &inventory->models[i];
             if (!is_wanted(options, model->id))
                 continue;
-            add(plan, launch, why_not, model, file, NULL);
+            plan_add(plan, launch, why_not, model, file, NULL);
             for (size_t k = 0; k < options->what_ifs.count; k++)
-                add(plan, launch, why_not, model, file, &options->what_ifs.items[k]);
+                plan_add(plan, launch, why_not, model, file, &options->what_ifs.items[k]);
         }
     }
 }

@@ -137,7 +137,7 @@ static void put_count(struct data_writer *w, const char *key, uint64_t value)
 }
 
 /* Quoted in both formats: JSON's escapes are YAML's, too. */
-static void put_quoted(struct data_writer *w, const char *text)
+static void data_put_quoted(struct data_writer *w, const char *text)
 {
     strbuf_puts(w->out, "\"");
     for (; *text; text++) {
@@ -155,7 +155,7 @@ static void put_text(struct data_writer *w, const char *key, const char *text)
 {
     put_key(w, key);
     if (text)
-        put_quoted(w, text);
+        data_put_quoted(w, text);
     else
         strbuf_puts(w->out, "null");
 }
@@ -203,7 +203,7 @@ static void put_known(struct data_writer *w, const char *key, uint64_t value)
         put_number(w, key, NAN);
 }
 
-static void put_launch(struct data_writer *w, const struct prediction *p)
+static void data_put_launch(struct data_writer *w, const struct prediction *p)
 {
     open_line(w, "launch", "{");
     put_known(w, "size", p->size);
@@ -314,13 +314,13 @@ static void put_subject(struct data_writer *w, const struct prediction *p)
     w->first = true;
     put_text(w, "kernel", p->kernel);
     open_line(w, "model", "");
-    put_quoted(w, p->model);
+    data_put_quoted(w, p->model);
     open_line(w, "inventory", "");
-    put_quoted(w, p->inventory);
+    data_put_quoted(w, p->inventory);
     open_line(w, "what_if", "");
     if (p->what_if) {
         what_if_text(p->what_if, text);
-        put_quoted(w, text);
+        data_put_quoted(w, text);
     } else {
         strbuf_puts(w->out, "null");
     }
@@ -330,7 +330,7 @@ static void put_prediction(struct data_writer *w, const struct prediction *p)
 {
     uint64_t sector = p->machine.config.l1.sector;
     put_subject(w, p);
-    put_launch(w, p);
+    data_put_launch(w, p);
     put_l1(w, p);
     put_l2(w, "l2", &p->counts.l2, sector);
     if (p->machine.config.l2_parallel.mshrs)
@@ -339,9 +339,9 @@ static void put_prediction(struct data_writer *w, const struct prediction *p)
     put_bound(w, p);
     put_reuse(w, p);
     open_line(w, "assumed", "");
-    put_quoted(w, p->machine.assumed);
+    data_put_quoted(w, p->machine.assumed);
     open_line(w, "uncertain", "");
-    put_quoted(w, p->machine.uncertain);
+    data_put_quoted(w, p->machine.uncertain);
     strbuf_puts(w->out, w->json ? "}" : "");
 }
 
@@ -349,13 +349,13 @@ static void put_absence(struct data_writer *w, const struct prediction *p)
 {
     put_subject(w, p);
     open_line(w, "reason", "");
-    put_quoted(w, p->reason);
+    data_put_quoted(w, p->reason);
     strbuf_puts(w->out, w->json ? "}" : "");
 }
 
 /* Those with a reason, or those without. */
-static void put_list(struct data_writer *w, const char *key, const struct prediction *predictions,
-                     size_t count, bool absent)
+static void data_put_list(struct data_writer *w, const char *key,
+                          const struct prediction *predictions, size_t count, bool absent)
 {
     bool any = false;
     strbuf_printf(w->out, w->json ? "  \"%s\": [" : "%s:", key);
@@ -374,9 +374,9 @@ void prediction_put_data(const struct prediction *predictions, size_t count, boo
 {
     struct data_writer w = {.out = out, .json = json};
     strbuf_puts(out, json ? "{\n" : "");
-    put_list(&w, "predictions", predictions, count, false);
+    data_put_list(&w, "predictions", predictions, count, false);
     strbuf_puts(out, json ? ",\n" : "");
-    put_list(&w, "not_predicted", predictions, count, true);
+    data_put_list(&w, "not_predicted", predictions, count, true);
     strbuf_puts(out, json ? "\n}\n" : "");
 }
 
@@ -408,8 +408,8 @@ static struct widths find_widths(const struct prediction *predictions, size_t co
     return widths;
 }
 
-static void put_names(struct strbuf *out, const struct widths *widths, const char *kernel,
-                      const char *model, const char *inventory)
+static void data_put_names(struct strbuf *out, const struct widths *widths, const char *kernel,
+                           const char *model, const char *inventory)
 {
     text_put_column(out, kernel, widths->kernel);
     strbuf_puts(out, "  ");
@@ -425,7 +425,7 @@ static void put_row(const struct prediction *p, const struct widths *widths, str
     const struct model_counts *c = &p->counts;
     uint64_t fetched = c->l2.main_reads + c->l2.main_writes;
     char text[QUANTITY_MAX], changed[WHAT_IF_TEXT_MAX];
-    put_names(out, widths, p->kernel, p->model, p->inventory);
+    data_put_names(out, widths, p->kernel, p->model, p->inventory);
     strbuf_printf(out, " %8s", quantity_percent(prediction_l1_hits(p), text));
     strbuf_printf(out, " %7s", quantity_percent(prediction_l2_hits(&c->l2), text));
     strbuf_printf(out, " %10s", quantity_percent(prediction_l2_hits(&c->l2_bypassed), text));
@@ -485,7 +485,7 @@ static void put_reason(const struct prediction *predictions, size_t at, struct s
 void prediction_put_table(const struct prediction *predictions, size_t count, struct strbuf *out)
 {
     struct widths widths = find_widths(predictions, count);
-    put_names(out, &widths, "kernel", "model", "inventory");
+    data_put_names(out, &widths, "kernel", "model", "inventory");
     strbuf_printf(out, " %8s %7s %10s %6s %6s %7s %7s %7s  %s\n", "L1 hit%", "L2 hit%",
                   "L2% w/o L1", "L1 tx", "L2 tx", "main tx", "main", "time >=", "limited by");
     for (size_t i = 0; i < count; i++)

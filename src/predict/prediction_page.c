@@ -249,7 +249,7 @@ struct columns {
     size_t count;
 };
 
-static double value_of(const struct prediction *p, size_t row)
+static double page_value(const struct prediction *p, size_t row)
 {
     const struct model_counts *c = &p->counts;
     uint64_t main_sectors = c->l2.main_reads + c->l2.main_writes;
@@ -306,10 +306,10 @@ static void put_change_row(struct strbuf *out, const struct columns *columns, si
     strbuf_printf(out, "<tr><th>%s", rows[row].name);
     for (size_t i = 0; i < columns->count; i++) {
         const struct prediction *p = &columns->items[i];
-        double value = p->reason[0] ? NAN : value_of(p, row);
+        double value = p->reason[0] ? NAN : page_value(p, row);
         strbuf_printf(out, "<td class=n>%s", text_of(rows[row].kind, value, text));
         if (i && !p->reason[0] && !plain->reason[0])
-            put_difference(out, rows[row].kind, value_of(plain, row), value);
+            put_difference(out, rows[row].kind, page_value(plain, row), value);
     }
     strbuf_puts(out, "</tr>\n");
 }
@@ -586,7 +586,7 @@ static void put_navigation(struct strbuf *out, const struct prediction *predicti
     strbuf_puts(out, "<a href=#assumed>What was assumed</a></nav></header>\n<main>\n");
 }
 
-static void put_launch(struct strbuf *out, const struct prediction *p)
+static void page_put_launch(struct strbuf *out, const struct prediction *p)
 {
     char text[QUANTITY_MAX];
     strbuf_puts(out, "<p class=dim>");
@@ -604,7 +604,7 @@ static void put_kernel(struct strbuf *out, const struct section_kernel *kernel, 
     strbuf_printf(out, "<section id=k%zu><h2>", kernel->number);
     html_text(out, kernel->predictions->kernel, HTML_NAME);
     strbuf_puts(out, "</h2>\n");
-    put_launch(out, kernel->predictions);
+    page_put_launch(out, kernel->predictions);
     section_models(out, kernel, with_file);
     section_what_if(out, kernel, with_file);
     section_curves(out, kernel);

@@ -27,7 +27,7 @@ struct reuse {
 
 static const uint32_t absent = UINT32_MAX; /* a reach: the sector never came */
 
-static uint32_t bucket_of(const struct reuse *reuse, uint64_t line)
+static uint32_t reuse_bucket(const struct reuse *reuse, uint64_t line)
 {
     uint32_t at = (uint32_t)((line * 0x9e3779b97f4a7c15u) >> 32) & reuse->bucket_mask;
     while (reuse->buckets[at] && reuse->line_of[reuse->buckets[at]] != line)
@@ -55,7 +55,7 @@ static uint32_t live_up_to(const struct reuse *reuse, uint32_t time)
 }
 
 /* The line of `before` is now live at `now` instead; before 0: it was not live. */
-static void move(struct reuse *reuse, uint32_t before, uint32_t now)
+static void reuse_move(struct reuse *reuse, uint32_t before, uint32_t now)
 {
     reuse->bits[now / WORD] |= UINT64_C(1) << now % WORD;
     if (before)
@@ -67,7 +67,7 @@ static void move(struct reuse *reuse, uint32_t before, uint32_t now)
         add_to_tree(reuse, before, UINT32_MAX); /* less one */
 }
 
-static void allocate(struct reuse *reuse, uint32_t times)
+static void reuse_allocate(struct reuse *reuse, uint32_t times)
 {
     reuse->times_max = times;
     reuse->bucket_mask = times - 1;
@@ -79,7 +79,7 @@ static void allocate(struct reuse *reuse, uint32_t times)
     reuse->reach = mem_array((size_t)times * reuse->sectors, sizeof *reuse->reach);
 }
 
-static void release(struct reuse *reuse)
+static void reuse_release(struct reuse *reuse)
 {
     free(reuse->tree);
     free(reuse->bits);
@@ -95,14 +95,14 @@ static uint32_t *reach_of(const struct reuse *reuse, uint32_t time)
 }
 
 /* Takes over the line that was last used at this time, as the next one. */
-static void keep(struct reuse *next, const struct reuse *reuse, uint32_t time)
+static void reuse_keep(struct reuse *next, const struct reuse *reuse, uint32_t time)
 {
     uint64_t line = reuse->line_of[time];
-    uint32_t at = bucket_of(next, line);
+    uint32_t at = reuse_bucket(next, line);
     next->line_of[++next->now] = line;
     next->buckets[at] = next->now;
     memcpy(reach_of(next, next->now), reach_of(reuse, time), next->sectors * sizeof *next->reach);
-    move(next, 0, next->now);
+    reuse_move(next, 0, next->now);
     next->live++;
 }
 
@@ -125,7 +125,7 @@ static void renumber(struct reuse *reuse)
             mem_exhausted(0);
         times *= 2;
     }
-    allocate(&next, times);
+    reuse_allocate(&next, times);
     memcpy(next.distances, reuse->distances, reuse->times_max * sizeof *next.distances);
     for (uint32_t time = 1; time < reuse->times_max; time++) {
         if (!(reuse->bits[time / WORD] >> time % WORD & 1))
@@ -133,9 +133,9 @@ static void renumber(struct reuse *reuse)
         if (forgotten)
             forgotten--;
         else
-            keep(&next, reuse, time);
+            reuse_keep(&next, reuse, time);
     }
-    release(reuse);
+    reuse_release(reuse);
     *reuse = next;
 }
 
@@ -144,7 +144,7 @@ struct reuse *reuse_create(uint64_t lines_max, uint32_t sectors)
     struct reuse *reuse = mem_array(1, sizeof *reuse);
     reuse->lines_max = lines_max;
     reuse->sectors = sectors;
-    allocate(reuse, TIMES_MIN);
+    reuse_allocate(reuse, TIMES_MIN);
     return reuse;
 }
 
@@ -152,7 +152,7 @@ void reuse_destroy(struct reuse *reuse)
 {
     if (!reuse)
         return;
-    release(reuse);
+    reuse_release(reuse);
     free(reuse);
 }
 
@@ -179,7 +179,7 @@ int64_t reuse_access_sectors(struct reuse *reuse, uint64_t line, uint32_t asked,
 {
     if (reuse->now + 1 == reuse->times_max)
         renumber(reuse);
-    uint32_t at = bucket_of(reuse, line), before = reuse->buckets[at];
+    uint32_t at = reuse_bucket(reuse, line), before = reuse->buckets[at];
     int64_t distance = REUSE_NEVER;
     if (before)
         distance = reuse->live - live_up_to(reuse, before);
@@ -188,7 +188,7 @@ int64_t reuse_access_sectors(struct reuse *reuse, uint64_t line, uint32_t asked,
     reuse->line_of[++reuse->now] = line;
     reuse->buckets[at] = reuse->now;
     note_sectors(reuse, before, distance, asked, brought);
-    move(reuse, before, reuse->now);
+    reuse_move(reuse, before, reuse->now);
     return distance;
 }
 
@@ -299,8 +299,8 @@ void curves_l2(struct curves *curves, uint64_t line, uint32_t sectors, bool stor
 
 /* 1, 2, 3, 4, 6, 8, 12, ...: two points per doubling, up to a size that holds everything, or to
  * the largest that is known. */
-static void fill(struct model_curve *curve, struct reuse *const *reuses, uint32_t count,
-                 const struct cache_geometry *cache, uint64_t least)
+static void curve_fill(struct model_curve *curve, struct reuse *const *reuses, uint32_t count,
+                       const struct cache_geometry *cache, uint64_t least)
 {
     uint64_t limit = lines_max(cache, least), most = 1;
     curve->own_lines = cache->size / cache->line;
@@ -326,6 +326,6 @@ void curves_finish(const struct curves *curves, struct model_counts *out_counts)
 {
     const struct model_config *config = curves->config;
     if (!config->no_l1)
-        fill(&out_counts->l1_curve, curves->l1, l1_count(config), &config->l1, L1_LINES);
-    fill(&out_counts->l2_curve, &curves->l2, 1, &config->l2, L2_LINES);
+        curve_fill(&out_counts->l1_curve, curves->l1, l1_count(config), &config->l1, L1_LINES);
+    curve_fill(&out_counts->l2_curve, &curves->l2, 1, &config->l2, L2_LINES);
 }

@@ -8,7 +8,7 @@
 #include "base/rng.h"
 
 /* The first block from `block` on that has accesses. */
-static uint64_t skip(const struct block_map *map, uint64_t block)
+static uint64_t block_map_skip(const struct block_map *map, uint64_t block)
 {
     return map->source && block < map->blocks ? map->source->skip(map->source, block) : block;
 }
@@ -32,7 +32,7 @@ static bool take_run(const struct block_map *map, uint32_t sm, uint64_t run, uin
                      uint64_t *out_block)
 {
     uint64_t block = block_at(map, sm, run, *at), busy;
-    while ((busy = skip(map, block)) != block) {
+    while ((busy = block_map_skip(map, block)) != block) {
         *at = number_from(map, sm, run, busy);
         block = block_at(map, sm, run, *at);
     }
@@ -69,7 +69,7 @@ static bool take_random(const struct block_map *map, uint32_t sm, uint64_t *at, 
     for (uint64_t number; (number = block_at(map, sm, 1, *at)) < map->blocks;) {
         uint64_t block = shuffled(map, number);
         ++*at;
-        if (skip(map, block) != block)
+        if (block_map_skip(map, block) != block)
             continue;
         *out_block = block;
         return true;
@@ -79,7 +79,7 @@ static bool take_random(const struct block_map *map, uint32_t sm, uint64_t *at, 
 
 void block_map_begin(struct block_map *map)
 {
-    map->next = skip(map, 0);
+    map->next = block_map_skip(map, 0);
 }
 
 bool block_map_take(struct block_map *map, uint32_t sm, uint64_t *at, uint64_t *out_block)
@@ -89,7 +89,7 @@ bool block_map_take(struct block_map *map, uint32_t sm, uint64_t *at, uint64_t *
         if (map->next == map->blocks)
             return false;
         *out_block = map->next;
-        map->next = skip(map, map->next + 1);
+        map->next = block_map_skip(map, map->next + 1);
         return true;
     case BLOCK_RR:
         return take_run(map, sm, 1, at, out_block);

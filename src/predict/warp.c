@@ -1,7 +1,8 @@
 /* Coalesces the accesses of a warp's lanes into lines and sectors. */
 #include "predict/warp.h"
 
-static uint32_t add(struct warp_line *lines, uint32_t count, uint64_t number, uint32_t sectors)
+static uint32_t warp_line_add(struct warp_line *lines, uint32_t count, uint64_t number,
+                              uint32_t sectors)
 {
     for (uint32_t i = count; i-- > 0;) {
         if (lines[i].number == number) {
@@ -25,7 +26,7 @@ static inline uint32_t add_run(struct warp_line *lines, uint32_t count, uint64_t
         if (number == last_number)
             mask &= all >> (end - (last >> unit.sector_shift & end));
         if (had)
-            count = add(lines, count, number, mask);
+            count = warp_line_add(lines, count, number, mask);
         else
             lines[count++] = (struct warp_line){number, mask};
         mask = all;
@@ -99,7 +100,7 @@ static uint32_t coalesce_any(const struct warp_access *access, struct warp_unit 
             continue;
         }
         if (*at)
-            count = add(lines, count, number, bit);
+            count = warp_line_add(lines, count, number, bit);
         else
             lines[count++] = (struct warp_line){number, bit};
         *at = (uint8_t)count;

@@ -11,7 +11,7 @@ struct figure {
     size_t key_length, values_length, value_count;
 };
 
-static int check_values(const struct figure *figure, struct err *err)
+static int what_if_check_values(const struct figure *figure, struct err *err)
 {
     const char *end = figure->values + figure->values_length;
     for (const char *at = figure->values; at <= end;) {
@@ -47,7 +47,7 @@ static int take_figure(const char *text, const char **at, struct figure *out, st
     for (size_t i = 0; i < out->values_length; i++)
         out->value_count += out->values[i] == ',';
     *at += length;
-    return check_values(out, err);
+    return what_if_check_values(out, err);
 }
 
 static int check_twice(const struct figure *figures, size_t count, struct err *err)
@@ -93,7 +93,7 @@ static void copy_value(const struct figure *figure, size_t number, char out[WHAT
 }
 
 /* The combination of this number; the values of the last figure change fastest. */
-static struct what_if combine(const struct figure *figures, size_t count, size_t number)
+static struct what_if what_if_combine(const struct figure *figures, size_t count, size_t number)
 {
     struct what_if item = {.count = count};
     for (size_t i = count; i-- > 0; number /= figures[i].value_count) {
@@ -116,7 +116,7 @@ int what_if_read(const char *text, struct what_if_list *list, struct err *err)
         return err_set(err, -EINVAL, "--what-if: more than %d combinations of values",
                        WHAT_IF_LIST_MAX);
     for (size_t i = 0; i < combinations; i++)
-        list->items[list->count++] = combine(figures, count, i);
+        list->items[list->count++] = what_if_combine(figures, count, i);
     return 0;
 }
 

@@ -45,7 +45,7 @@ static bool is_version(const char *text)
 }
 
 /* Deliberately narrow: unnecessary quotes do no harm. */
-static bool is_plain(const char *text)
+static bool scalar_is_plain(const char *text)
 {
     if (!is_letter(*text) && *text != '_' && *text != '/')
         return is_version(text);
@@ -106,7 +106,7 @@ static bool is_bare(char c)
     return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
 }
 
-static void put_quoted(struct strbuf *buffer, const char *text)
+static void scalar_put_quoted(struct strbuf *buffer, const char *text)
 {
     strbuf_puts(buffer, "\"");
     while (*text) {
@@ -129,10 +129,10 @@ void scalar_put_text(struct strbuf *buffer, const char *text)
 {
     if (!text)
         strbuf_puts(buffer, "null");
-    else if (is_plain(text))
+    else if (scalar_is_plain(text))
         strbuf_puts(buffer, text);
     else
-        put_quoted(buffer, text);
+        scalar_put_quoted(buffer, text);
 }
 
 enum { PLACES_MAX = 21 };

@@ -28,8 +28,8 @@ static void put_bounds(struct strbuf *out, double min, double max)
     scalar_put_number(out, max);
 }
 
-static void put_names(struct strbuf *out, const struct schema_field *field, const char *separator,
-                      bool quoted)
+static void describe_put_names(struct strbuf *out, const struct schema_field *field,
+                               const char *separator, bool quoted)
 {
     size_t first = (size_t)field->min;
     size_t last = field->max > 0 ? (size_t)field->max : field->name_count - 1;
@@ -80,7 +80,7 @@ static void put_value(struct strbuf *out, const struct schema_field *field, int 
         break;
     case SCHEMA_ENUM:
         strbuf_puts(out, "\"enum\": [");
-        put_names(out, field, ", ", true);
+        describe_put_names(out, field, ", ", true);
         strbuf_puts(out, nullable ? ", null]" : "]");
         break;
     case SCHEMA_STRUCT:
@@ -207,7 +207,7 @@ static void put_type(struct strbuf *out, const struct schema_field *field)
     };
     strbuf_puts(out, field->list && !field->form ? "list: " : "");
     if (field->type == SCHEMA_ENUM)
-        put_names(out, field, ", ", false);
+        describe_put_names(out, field, ", ", false);
     else if (field->type == SCHEMA_CONSTANT)
         strbuf_printf(out, "%.0f", field->max);
     else if (field->of && !field->of->words)

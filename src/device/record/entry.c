@@ -19,7 +19,7 @@ void entry_write(struct strbuf *buffer, enum entry_type type, const struct strbu
 }
 
 /* Reads type and length; true when both are there and valid. */
-static bool read_head(struct wire_reader *reader, uint32_t *out_type, size_t *out_length)
+static bool entry_read_head(struct wire_reader *reader, uint32_t *out_type, size_t *out_length)
 {
     uint64_t type = wire_get_varint(reader);
     uint64_t length = wire_get_varint(reader);
@@ -35,7 +35,7 @@ int entry_span(const char *data, size_t length, uint64_t *out_bytes)
     struct wire_reader reader = {.data = (const unsigned char *)data, .length = length};
     uint32_t type = 0;
     size_t payload = 0;
-    if (read_head(&reader, &type, &payload)) {
+    if (entry_read_head(&reader, &type, &payload)) {
         *out_bytes = reader.position + payload + SUM_BYTES;
         return 1;
     }
@@ -52,7 +52,7 @@ int entry_next(const char *data, size_t length, uint64_t offset, size_t *positio
     size_t payload = 0;
     if (*position == length)
         return 0;
-    if (!read_head(&reader, &type, &payload))
+    if (!entry_read_head(&reader, &type, &payload))
         return err_set(err, -EINVAL, "byte %llu: expected type and length of an entry", here);
     if (length - reader.position < payload + SUM_BYTES)
         return err_set(err, -EINVAL, "byte %llu: cut off: expected an entry of %zu bytes", here,

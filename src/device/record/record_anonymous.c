@@ -34,7 +34,7 @@ static char *without_comments(const char *text)
 }
 
 /* Puts pseudonyms into a part of the record. */
-static void clean_text(void *names, enum schema_privacy privacy, char **text)
+static void record_clean_text(void *names, enum schema_privacy privacy, char **text)
 {
     if (privacy == SCHEMA_PRIVATE_TEXT)
         pseudonyms_clean(names, text);
@@ -48,7 +48,7 @@ static void clean_text(void *names, enum schema_privacy privacy, char **text)
 
 static void clean_part(const struct schema *schema, void *part, struct pseudonyms *names)
 {
-    const struct schema_visitor visitor = {.text = clean_text, .user = names};
+    const struct schema_visitor visitor = {.text = record_clean_text, .user = names};
     schema_visit(schema, part, &visitor);
 }
 
@@ -68,7 +68,7 @@ static int create_copy(const char *path, const struct record_provenance *from,
     return rc;
 }
 
-static void clean_facts(struct facts *facts, void *names)
+static void record_clean_facts(struct facts *facts, void *names)
 {
     anonymous_facts(names, facts);
 }
@@ -90,7 +90,7 @@ static void copy_answer(struct wire_reader *values, enum device_call call, struc
         return;
     union device_call_room facts = {0};
     asked_get_answer(values, call, NULL, 0, &facts);
-    fields_visit_facts(row->answer, &facts, clean_facts, names);
+    fields_visit_facts(row->answer, &facts, record_clean_facts, names);
     asked_put_answer(out, call, NULL, &facts);
     fields_fini(row->answer, &facts);
 }

@@ -54,17 +54,17 @@ out:
     return rc;
 }
 
-static uint64_t rest(const struct record *record, uint64_t offset)
+static uint64_t record_rest(const struct record *record, uint64_t offset)
 {
     return record->file_bytes - offset;
 }
 
 /* Reads the entry at *offset into `buffer` and moves *offset behind it. */
-static int read_entry(const struct record *record, uint64_t *offset, struct strbuf *buffer,
-                      struct record_entry *out_entry, struct err *err)
+static int record_read_entry(const struct record *record, uint64_t *offset, struct strbuf *buffer,
+                             struct record_entry *out_entry, struct err *err)
 {
     unsigned long long here = *offset;
-    uint64_t span = 0, left = rest(record, *offset);
+    uint64_t span = 0, left = record_rest(record, *offset);
     size_t position = 0;
     buffer->length = 0;
     int rc = read_at(record, *offset, left < ENTRY_HEAD_MAX ? (size_t)left : ENTRY_HEAD_MAX, buffer,
@@ -97,8 +97,8 @@ static int misplaced(uint64_t offset, const char *expected, const struct record_
 }
 
 /* Call after reading an entry: 0 if all of it was read and valid, else -EINVAL. */
-static int check_values(const struct record_entry *entry, uint64_t offset, const char *what,
-                        struct err *err)
+static int record_check_values(const struct record_entry *entry, uint64_t offset, const char *what,
+                               struct err *err)
 {
     if (wire_end(&entry->values, what, NULL))
         return err_set(err, -EINVAL, "byte %llu: malformed %s", (unsigned long long)offset, what);
@@ -123,7 +123,7 @@ static int check_head(const struct strbuf *head, struct err *err)
     return 0;
 }
 
-static int read_head(const struct record *record, struct err *err)
+static int record_read_head(const struct record *record, struct err *err)
 {
     struct strbuf head = {0};
     if (record->file_bytes < RECORD_HEAD_BYTES)
@@ -145,10 +145,10 @@ static int take_gpu(struct record *record, struct record_entry *entry, uint64_t 
     *gpu = (struct record_gpu){.session = entry->type == ENTRY_GPU_AGAIN};
     schema_decode(&record_gpu_schema, &entry->values, gpu);
     entry->values.bad |= gpu->body_bytes > RECORD_BODY_MAX;
-    int rc = check_values(entry, here, "head of a GPU", err);
+    int rc = record_check_values(entry, here, "head of a GPU", err);
     if (rc)
         return rc;
-    if (gpu->body_bytes > rest(record, *offset))
+    if (gpu->body_bytes > record_rest(record, *offset))
         return err_set(err, -EINVAL, "byte %llu: cut off: expected %llu bytes of %s",
                        (unsigned long long)*offset, (unsigned long long)gpu->body_bytes,
                        gpu->gpu.uuid);
@@ -164,7 +164,7 @@ static int take_end(const struct record *record, struct record_entry *entry, uin
     if (entry->type != ENTRY_END)
         return misplaced(here, "the end", entry, err);
     entry->values.bad |= said != here;
-    int rc = check_values(entry, here, "end: something is missing before it", err);
+    int rc = record_check_values(entry, here, "end: something is missing before it", err);
     if (rc)
         return rc;
     if (offset != record->file_bytes)
@@ -177,18 +177,18 @@ static int read_parts(struct record *record, struct strbuf *buffer, struct err *
 {
     struct record_entry entry = {0};
     uint64_t offset = RECORD_HEAD_BYTES, here = offset;
-    int rc = read_entry(record, &offset, buffer, &entry, err);
+    int rc = record_read_entry(record, &offset, buffer, &entry, err);
     if (rc)
         return rc;
     if (entry.type != ENTRY_PROVENANCE)
         return misplaced(here, "the provenance", &entry, err);
     schema_decode(&record_provenance_schema, &entry.values, &record->provenance);
-    rc = check_values(&entry, here, "provenance", err);
+    rc = record_check_values(&entry, here, "provenance", err);
     if (rc)
         return rc;
     for (;;) {
         here = offset;
-        rc = read_entry(record, &offset, buffer, &entry, err);
+        rc = record_read_entry(record, &offset, buffer, &entry, err);
         if (rc)
             return rc;
         if (entry.type != ENTRY_GPU && entry.type != ENTRY_GPU_AGAIN)
@@ -202,11 +202,11 @@ static int read_parts(struct record *record, struct strbuf *buffer, struct err *
     schema_decode(&record_survey_schema, &entry.values, &record->survey);
     for (size_t i = 0; i < record->survey.unknown_count; i++)
         record->survey.unknown[i].index = -1;
-    rc = check_values(&entry, here, "survey", err);
+    rc = record_check_values(&entry, here, "survey", err);
     if (rc)
         return rc;
     here = offset;
-    rc = read_entry(record, &offset, buffer, &entry, err);
+    rc = record_read_entry(record, &offset, buffer, &entry, err);
     if (rc)
         return rc;
     return take_end(record, &entry, here, offset, err);
@@ -239,7 +239,7 @@ static int sort_gpus(struct record *record, struct err *err)
     return 0;
 }
 
-static int open_file(struct record *record, struct err *err)
+static int record_open_file(struct record *record, struct err *err)
 {
     struct stat info;
     record->fd = open(record->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO does not block */
@@ -257,10 +257,10 @@ int record_open(const char *path, struct record **out_record, struct err *err)
     struct record *record = mem_array(1, sizeof *record);
     record->fd = -1;
     record->path = str_copy(path);
-    int rc = open_file(record, err);
+    int rc = record_open_file(record, err);
     if (rc)
         goto failed;
-    rc = read_head(record, err);
+    rc = record_read_head(record, err);
     if (rc)
         goto failed;
     rc = read_parts(record, &buffer, err);

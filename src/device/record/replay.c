@@ -253,25 +253,25 @@ int replay_check(struct device_source *base, struct err *err)
     return 0;
 }
 
-static const struct slot *slot_of(const struct device_source *base, size_t i)
+static const struct slot *replay_slot(const struct device_source *base, size_t i)
 {
     return base->ops == &replay_source_ops ? &((const struct replay_source *)base)->slots[i] : NULL;
 }
 
 const struct gpu_result *replay_ended(const struct device_source *source, size_t i)
 {
-    const struct slot *slot = slot_of(source, i);
+    const struct slot *slot = replay_slot(source, i);
     return slot && slot->ended ? &slot->gpu->gpu : NULL;
 }
 
 const struct gpu_result *replay_recorded(const struct device_source *source, size_t i)
 {
-    const struct slot *slot = slot_of(source, i);
+    const struct slot *slot = replay_slot(source, i);
     return slot ? &slot->gpu->gpu : NULL;
 }
 
 const char *replay_missed(const struct device_source *source, size_t i)
 {
-    const struct slot *slot = slot_of(source, i);
+    const struct slot *slot = replay_slot(source, i);
     return slot && slot->missed ? slot->remark.data : NULL;
 }

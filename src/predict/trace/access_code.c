@@ -171,8 +171,8 @@ static bool form_of(const struct warp_access *access, struct form *form)
 }
 
 /* The slot of this instruction; *out_new: it was another one's. */
-static uint32_t slot_of(struct trace_code *code, uint64_t pc, bool store, uint8_t bytes_log2,
-                        bool *out_new)
+static uint32_t access_slot(struct trace_code *code, uint64_t pc, bool store, uint8_t bytes_log2,
+                            bool *out_new)
 {
     *out_new = false;
     for (uint32_t i = 0; i < TRACE_SLOTS; i++) {
@@ -197,7 +197,7 @@ static uint8_t *put_lanes(uint8_t *at, const struct form *form)
     return lanes_log2 == ACCESS_LANES_LOG2 ? at : put_signed(at, form->lanes.step_y);
 }
 
-static uint8_t *put_list(uint8_t *at, const struct warp_access *access)
+static uint8_t *access_put_list(uint8_t *at, const struct warp_access *access)
 {
     uint32_t rest = access->mask;
     uint64_t last = trace_lanes_address(access, (uint32_t)__builtin_ctz(rest));
@@ -223,7 +223,7 @@ size_t trace_code_put(struct trace_code *code, const struct warp_access *access,
     bool is_new;
     if (!form_of(access, &form))
         return 0;
-    uint32_t number = slot_of(code, pc, access->store, form.bytes_log2, &is_new);
+    uint32_t number = access_slot(code, pc, access->store, form.bytes_log2, &is_new);
     struct trace_slot *slot = &code->slots[number];
     uint8_t head = (uint8_t)number, *at = out_bytes + 1;
     if (is_new) {
@@ -252,7 +252,7 @@ size_t trace_code_put(struct trace_code *code, const struct warp_access *access,
     code->last_pc = pc;
     code->last_base = slot->base = form.lanes.base;
     if (form.listed)
-        at = put_list(at, access);
+        at = access_put_list(at, access);
     out_bytes[0] = head;
     return (size_t)(at - out_bytes);
 }
@@ -310,7 +310,7 @@ static void get_lanes(struct cursor *cursor, struct trace_slot *slot)
         slot->step_y = get_signed(cursor);
 }
 
-static void get_list(struct cursor *cursor, struct warp_access *access)
+static void access_get_list(struct cursor *cursor, struct warp_access *access)
 {
     uint64_t address = access->base;
     bool first = true;
@@ -335,7 +335,7 @@ static void get_addresses(struct cursor *cursor, const struct trace_slot *slot,
     access->step_x = slot->step_x;
     access->step_y = slot->step_y;
     if (slot->listed) {
-        get_list(cursor, access);
+        access_get_list(cursor, access);
         return;
     }
     struct trace_lanes lanes = {slot->base, slot->step_x, slot->step_y, access->lanes_x};

@@ -92,7 +92,7 @@ void text_lines_close(struct text_lines *lines)
     *lines = (struct text_lines){.fd = -1};
 }
 
-static int refill(struct text_lines *lines, struct err *err)
+static int text_lines_refill(struct text_lines *lines, struct err *err)
 {
     memmove(lines->buffer, lines->buffer + lines->used, lines->length - lines->used);
     lines->length -= lines->used;
@@ -144,7 +144,7 @@ int text_lines_next(struct text_lines *lines, char **out_line, struct err *err)
     char *end;
     while (!(end = find_end(lines)) && !lines->ended) {
         bool full = lines->length - lines->used == TEXT_LINE_MAX;
-        int rc = full ? skip_rest(lines, err) : refill(lines, err);
+        int rc = full ? skip_rest(lines, err) : text_lines_refill(lines, err);
         if (rc)
             return rc;
     }
@@ -248,7 +248,8 @@ struct place {
 };
 
 /* Decimal or 0x; a leading zero does not make a number octal. */
-static bool read_number(struct place *place, uint64_t max, const char *what, uint64_t *out_value)
+static bool csv_read_number(struct place *place, uint64_t max, const char *what,
+                            uint64_t *out_value)
 {
     char *end = NULL;
     errno = 0;
@@ -275,13 +276,13 @@ static bool read_comma(struct place *place)
     return true;
 }
 
-static bool read_shape(struct place *place, uint32_t out_shape[3])
+static bool csv_read_shape(struct place *place, uint32_t out_shape[3])
 {
     for (int i = 0; i < 3; i++) {
         uint64_t value = 1;
         bool there = i == 0 || *place->at == ',';
         place->at += i > 0 && there;
-        if (there && !read_number(place, UINT32_MAX, "one to three numbers: x,y,z", &value))
+        if (there && !csv_read_number(place, UINT32_MAX, "one to three numbers: x,y,z", &value))
             return false;
         out_shape[i] = (uint32_t)value;
     }
@@ -304,8 +305,8 @@ static void read_note(struct place *place, struct trace_head *head)
     if (key == 0)
         snprintf(head->name, sizeof head->name, "%s", place->at);
     else if (key < 3)
-        read_shape(place, key == 1 ? head->grid : head->block);
-    else if (read_number(place, UINT32_MAX, "a number", &value) && key == 3)
+        csv_read_shape(place, key == 1 ? head->grid : head->block);
+    else if (csv_read_number(place, UINT32_MAX, "a number", &value) && key == 3)
         head->shared_bytes = value;
     else
         head->registers = (uint32_t)value;
@@ -313,12 +314,13 @@ static void read_note(struct place *place, struct trace_head *head)
         place->expected = "the end of the line";
 }
 
-static void read_addresses(struct place *place, struct warp_access *access)
+static void csv_read_addresses(struct place *place, struct warp_access *access)
 {
     for (uint32_t rest = access->mask; rest; rest &= rest - 1) {
         place->at += strspn(place->at, " ");
-        if (!read_number(place, TRACE_ADDRESS_END - 1, "an address below 2^56 for each active lane",
-                         &access->addresses[__builtin_ctz(rest)]))
+        if (!csv_read_number(place, TRACE_ADDRESS_END - 1,
+                             "an address below 2^56 for each active lane",
+                             &access->addresses[__builtin_ctz(rest)]))
             return;
     }
     place->at += strspn(place->at, " ");
@@ -340,17 +342,17 @@ static void read_row(struct place *place, const struct trace_head *head, uint64_
                      uint64_t *warp, uint64_t *pc, struct warp_access *access)
 {
     uint64_t bytes, mask;
-    if (!read_number(place, trace_head_blocks(head) - 1, "the number of a block in the grid",
-                     block) ||
+    if (!csv_read_number(place, trace_head_blocks(head) - 1, "the number of a block in the grid",
+                         block) ||
         !read_comma(place) ||
-        !read_number(place, trace_head_warps(head) - 1, "the number of a warp in the block",
-                     warp) ||
-        !read_comma(place) || !read_number(place, UINT64_MAX, "a pc", pc) || !read_comma(place))
+        !csv_read_number(place, trace_head_warps(head) - 1, "the number of a warp in the block",
+                         warp) ||
+        !read_comma(place) || !csv_read_number(place, UINT64_MAX, "a pc", pc) || !read_comma(place))
         return;
     read_operation(place, access);
     if (place->expected || !read_comma(place) ||
-        !read_number(place, 32, "bytes of an element: 1, 2, 4, 8, 16 or 32", &bytes) ||
-        !read_comma(place) || !read_number(place, UINT32_MAX, "a mask of 32 lanes", &mask) ||
+        !csv_read_number(place, 32, "bytes of an element: 1, 2, 4, 8, 16 or 32", &bytes) ||
+        !read_comma(place) || !csv_read_number(place, UINT32_MAX, "a mask of 32 lanes", &mask) ||
         !read_comma(place))
         return;
     access->bytes = (uint32_t)bytes;
@@ -359,7 +361,7 @@ static void read_row(struct place *place, const struct trace_head *head, uint64_
     if (!mask || !bytes || bytes & (bytes - 1))
         place->expected = mask ? "bytes that are a power of two" : "a mask with a lane";
     else
-        read_addresses(place, access);
+        csv_read_addresses(place, access);
 }
 
 static int begin_rows(struct csv *csv, const char *line, struct err *err)
@@ -393,7 +395,7 @@ static int take_row(struct csv *csv, const char *line, struct err *err)
     return rc;
 }
 
-static int read_lines(struct csv *csv, struct err *err)
+static int csv_read_lines(struct csv *csv, struct err *err)
 {
     char *line;
     int rc;
@@ -432,7 +434,7 @@ int convert_csv(const struct convert_request *request, struct convert_result *ou
     int rc = text_lines_open(&csv.lines, request->in, err);
     if (!rc)
         csv.sorter = trace_sorter_create(request->out, request->sort_bytes);
-    rc = rc ? rc : read_lines(&csv, err);
+    rc = rc ? rc : csv_read_lines(&csv, err);
     rc = rc ? rc : convert_write(request, csv.sorter, false, out_result, err);
     trace_sorter_destroy(csv.sorter);
     text_lines_close(&csv.lines);

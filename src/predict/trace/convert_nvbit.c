@@ -19,7 +19,7 @@ static const char *behind(const char *text, const char *key)
     return strncmp(text, key, length) == 0 ? text + length : NULL;
 }
 
-static bool read_number(const char **at, int base, uint64_t max, uint64_t *out_value)
+static bool nvbit_read_number(const char **at, int base, uint64_t max, uint64_t *out_value)
 {
     char *end;
     if (**at < '0' || **at > '9')
@@ -40,18 +40,18 @@ static bool read_three(const char **at, uint32_t out[3])
         if (i && **at != ',')
             return false;
         *at += i > 0;
-        if (!read_number(at, 10, UINT32_MAX, &value))
+        if (!nvbit_read_number(at, 10, UINT32_MAX, &value))
             return false;
         out[i] = (uint32_t)value;
     }
     return true;
 }
 
-static bool read_addresses(const char **at, uint64_t addresses[WARP_LANES])
+static bool nvbit_read_addresses(const char **at, uint64_t addresses[WARP_LANES])
 {
     for (int i = 0; i < WARP_LANES; i++) {
         *at += strspn(*at, " ");
-        if (!behind(*at, "0x") || !read_number(at, 16, UINT64_MAX, &addresses[i]))
+        if (!behind(*at, "0x") || !nvbit_read_number(at, 16, UINT64_MAX, &addresses[i]))
             return false;
     }
     *at += strspn(*at, " ");
@@ -69,7 +69,7 @@ static bool read_opcode(const char **at, struct nvbit_line *line)
     *at += length;
     const char *number = behind(*at, " 0x") ? *at + 1 : NULL;
     if (number) {
-        line->has_pc = read_number(&number, 16, UINT64_MAX, &line->pc);
+        line->has_pc = nvbit_read_number(&number, 16, UINT64_MAX, &line->pc);
         *at = number;
     }
     return true;
@@ -79,7 +79,7 @@ static bool read_opcode(const char **at, struct nvbit_line *line)
 enum field { CTA = 1, WARP = 2, OPCODE = 4, ADDRESSES = 8, ALL = 15 };
 
 /* One field; *seen: those so far. NULL: it was as expected. */
-static const char *read_field(const char **at, struct nvbit_line *line, unsigned *seen)
+static const char *nvbit_read_field(const char **at, struct nvbit_line *line, unsigned *seen)
 {
     const char *value;
     uint64_t number;
@@ -91,18 +91,18 @@ static const char *read_field(const char **at, struct nvbit_line *line, unsigned
     if ((value = behind(*at, "warp "))) {
         *seen |= WARP;
         *at = value;
-        bool good = read_number(at, 10, UINT32_MAX, &number);
+        bool good = nvbit_read_number(at, 10, UINT32_MAX, &number);
         line->warp = good ? (uint32_t)number : 0;
         return good ? NULL : "the number of a warp";
     }
     if ((value = behind(*at, "grid_launch_id ")) || (value = behind(*at, "kernel_launch_id "))) {
         *at = value;
-        line->has_id = read_number(at, 10, UINT64_MAX, &line->id);
+        line->has_id = nvbit_read_number(at, 10, UINT64_MAX, &line->id);
         return line->has_id ? NULL : "the number of a launch";
     }
     if ((value = behind(*at, "PC "))) {
         *at = value;
-        line->has_pc = read_number(at, behind(*at, "0x") ? 16 : 10, UINT64_MAX, &line->pc);
+        line->has_pc = nvbit_read_number(at, behind(*at, "0x") ? 16 : 10, UINT64_MAX, &line->pc);
         return line->has_pc ? NULL : "an address";
     }
     if ((value = behind(*at, "CTX "))) {
@@ -111,7 +111,7 @@ static const char *read_field(const char **at, struct nvbit_line *line, unsigned
     }
     if (behind(*at, "0x")) {
         *seen |= ADDRESSES;
-        return read_addresses(at, line->addresses) ? NULL : "32 addresses: 0x...";
+        return nvbit_read_addresses(at, line->addresses) ? NULL : "32 addresses: 0x...";
     }
     *seen |= OPCODE;
     return read_opcode(at, line) ? NULL : "an opcode";
@@ -121,7 +121,7 @@ static const char *read_access(const char **at, struct nvbit_line *line)
 {
     unsigned seen = 0;
     for (;;) {
-        const char *expected = read_field(at, line, &seen);
+        const char *expected = nvbit_read_field(at, line, &seen);
         if (expected)
             return expected;
         if (!**at)
@@ -171,11 +171,11 @@ static const char *read_launch(const char **at, const char *name, struct nvbit_l
         return *at = *at ? *at : start, "the size of the grid: x,y,z";
     if (!(*at = find_field(start, "block size ")) || !read_three(at, head->block))
         return *at = *at ? *at : start, "the size of a block: x,y,z";
-    if (shmem && read_number(&shmem, 10, UINT32_MAX, &number))
+    if (shmem && nvbit_read_number(&shmem, 10, UINT32_MAX, &number))
         head->shared_bytes = number;
-    if (registers && read_number(&registers, 10, UINT32_MAX, &number))
+    if (registers && nvbit_read_number(&registers, 10, UINT32_MAX, &number))
         head->registers = (uint32_t)number;
-    line->has_id = id && read_number(&id, 10, UINT64_MAX, &line->id);
+    line->has_id = id && nvbit_read_number(&id, 10, UINT64_MAX, &line->id);
     read_name(name, head);
     return NULL;
 }
@@ -293,7 +293,7 @@ static uint64_t opcode_number(struct nvbit *n, const char *opcode)
 }
 
 /* Lanes with address 0 are not active: so the tool prints them, which prints no mask. */
-static uint32_t mask_of(const uint64_t addresses[WARP_LANES], uint64_t *out_highest)
+static uint32_t nvbit_mask(const uint64_t addresses[WARP_LANES], uint64_t *out_highest)
 {
     uint32_t mask = 0;
     *out_highest = 0;
@@ -310,7 +310,7 @@ static int add_access(struct nvbit *n, const struct nvbit_line *parsed, const ch
     const struct trace_head *head = &n->result->head;
     struct opcode opcode = opcode_read(parsed->opcode);
     uint64_t highest;
-    uint32_t mask = mask_of(parsed->addresses, &highest);
+    uint32_t mask = nvbit_mask(parsed->addresses, &highest);
     const uint32_t *cta = parsed->cta, *grid = head->grid;
     if (cta[0] >= grid[0] || cta[1] >= grid[1] || cta[2] >= grid[2])
         return text_lines_blame(&n->lines, line, line, err,
@@ -351,7 +351,7 @@ static int take_access(struct nvbit *n, const struct nvbit_line *parsed, const c
     return 0;
 }
 
-static int read_lines(struct nvbit *n, struct err *err)
+static int nvbit_read_lines(struct nvbit *n, struct err *err)
 {
     char *line;
     int rc;
@@ -385,7 +385,7 @@ int convert_nvbit(const struct convert_request *request, struct convert_result *
     int rc = text_lines_open(&n->lines, request->in, err);
     if (!rc)
         n->sorter = trace_sorter_create(request->out, request->sort_bytes);
-    rc = rc ? rc : read_lines(n, err);
+    rc = rc ? rc : nvbit_read_lines(n, err);
     out_result->head.has_pc = n->pcs_known;
     /* The tool prints the number of a warp on its SM, not within its block. */
     rc = rc ? rc : convert_write(request, n->sorter, true, out_result, err);

@@ -54,7 +54,7 @@ static bool is_printable(const char *text)
 }
 
 /* The product of three extents, or 0 if one is 0 or it is above `max`. */
-static uint64_t product(const uint32_t extents[3], uint64_t max)
+static uint64_t head_product(const uint32_t extents[3], uint64_t max)
 {
     uint64_t all = 1;
     for (int i = 0; i < 3; i++) {
@@ -71,10 +71,10 @@ int trace_head_check(const struct trace_head *head, struct err *err)
     if (bytes < TRACE_PAGE_BYTES_MIN || bytes > TRACE_PAGE_BYTES_MAX || bytes & (bytes - 1))
         return err_set(err, -EINVAL, "expected pages of %d to %d bytes, a power of two, not %u",
                        TRACE_PAGE_BYTES_MIN, TRACE_PAGE_BYTES_MAX, bytes);
-    if (!product(head->grid, TRACE_BLOCKS_MAX))
+    if (!head_product(head->grid, TRACE_BLOCKS_MAX))
         return err_set(err, -EINVAL, "expected a grid of 1 to %u blocks, not %u,%u,%u",
                        TRACE_BLOCKS_MAX, head->grid[0], head->grid[1], head->grid[2]);
-    if (!product(head->block, TRACE_THREADS_MAX))
+    if (!head_product(head->block, TRACE_THREADS_MAX))
         return err_set(err, -EINVAL, "expected a block of 1 to %d threads, not %u,%u,%u",
                        TRACE_THREADS_MAX, head->block[0], head->block[1], head->block[2]);
     if (head->shared_bytes > 1 << 30 || head->registers > 1024)
@@ -112,7 +112,7 @@ uint32_t trace_head_put(const struct trace_head *head, uint8_t *out_bytes)
 }
 
 /* 0 if all was read and nothing was missing. */
-static int end(const struct wire_reader *reader, const char *what, struct err *err)
+static int head_end(const struct wire_reader *reader, const char *what, struct err *err)
 {
     if (reader->bad || reader->position != reader->length)
         return err_set(err, -EINVAL, "expected the fields of the %s of a trace", what);
@@ -145,7 +145,7 @@ int trace_head_get(const uint8_t *payload, uint32_t length, struct trace_head *o
     head.has_pc = wire_get_u32(&reader) & 1;
     get_text(&reader, head.name, sizeof head.name);
     get_text(&reader, head.maker, sizeof head.maker);
-    int rc = end(&reader, "head", err);
+    int rc = head_end(&reader, "head", err);
     rc = rc ? rc : trace_head_check(&head, err);
     if (!rc)
         *out_head = head;
@@ -194,7 +194,7 @@ int trace_head_get_totals(const uint8_t *payload, uint32_t length, struct trace_
     totals.bytes_max = wire_get_u32(&reader);
     totals.root = wire_get_u32(&reader);
     totals.pages = wire_get_u32(&reader);
-    int rc = end(&reader, "totals", err);
+    int rc = head_end(&reader, "totals", err);
     if (!rc)
         *out_totals = totals;
     return rc;

@@ -52,7 +52,7 @@ void trace_page_seal(uint8_t *bytes, uint32_t page_bytes, struct trace_page page
     trace_page_put_u32(bytes + SUM_AT, sum_of(bytes, page_bytes));
 }
 
-static const char *kind_name(uint32_t kind)
+static const char *page_kind_name(uint32_t kind)
 {
     static const char *const names[] = {"?", "head", "data", "leaf", "root", "totals"};
     return names[kind < sizeof names / sizeof *names ? kind : 0];
@@ -76,7 +76,7 @@ int trace_page_check(const uint8_t *bytes, uint32_t page_bytes, struct trace_pag
                           at, expected.number, number);
     if (bytes[KIND_AT] != expected.kind || bytes[ZERO_AT])
         return err_set_at(err, -EINVAL, file, 0, 0, "byte %llu: expected a page of kind %s, not %s",
-                          at, kind_name(expected.kind), kind_name(bytes[KIND_AT]));
+                          at, page_kind_name(expected.kind), page_kind_name(bytes[KIND_AT]));
     if (used < TRACE_PAGE_HEADER || used > page_bytes)
         return err_set_at(err, -EINVAL, file, 0, 0,
                           "byte %llu: expected %d to %u used bytes in a page, not %u", at,
@@ -127,14 +127,14 @@ void trace_cache_destroy(struct trace_cache *cache)
     free(cache);
 }
 
-static uint32_t *bucket_of(struct trace_cache *cache, uint32_t number)
+static uint32_t *cached_bucket(struct trace_cache *cache, uint32_t number)
 {
     return &cache->buckets[number % BUCKETS];
 }
 
-static struct cached_frame *find(struct trace_cache *cache, uint32_t number)
+static struct cached_frame *cached_find(struct trace_cache *cache, uint32_t number)
 {
-    for (uint32_t i = *bucket_of(cache, number); i; i = cache->frames[i - 1].next)
+    for (uint32_t i = *cached_bucket(cache, number); i; i = cache->frames[i - 1].next)
         if (cache->frames[i - 1].number == number)
             return &cache->frames[i - 1];
     return NULL;
@@ -142,7 +142,8 @@ static struct cached_frame *find(struct trace_cache *cache, uint32_t number)
 
 static void leave_bucket(struct trace_cache *cache, struct cached_frame *frame)
 {
-    uint32_t self = (uint32_t)(frame - cache->frames) + 1, *link = bucket_of(cache, frame->number);
+    uint32_t self = (uint32_t)(frame - cache->frames) + 1,
+             *link = cached_bucket(cache, frame->number);
     while (*link != self)
         link = &cache->frames[*link - 1].next;
     *link = frame->next;
@@ -191,8 +192,8 @@ static int read_page(struct trace_cache *cache, uint32_t number, uint8_t *bytes,
     return 0;
 }
 
-static int load(struct trace_cache *cache, uint32_t number, enum trace_page_kind kind,
-                struct cached_frame **out_frame, struct err *err)
+static int cached_load(struct trace_cache *cache, uint32_t number, enum trace_page_kind kind,
+                       struct cached_frame **out_frame, struct err *err)
 {
     struct cached_frame *frame = take_frame(cache);
     uint32_t used;
@@ -203,7 +204,7 @@ static int load(struct trace_cache *cache, uint32_t number, enum trace_page_kind
                                &used, err);
     if (rc)
         return rc;
-    uint32_t *bucket = bucket_of(cache, number);
+    uint32_t *bucket = cached_bucket(cache, number);
     *frame = (struct cached_frame){.bytes = frame->bytes,
                                    .number = number,
                                    .used = used,
@@ -220,9 +221,9 @@ int trace_cache_hold(struct trace_cache *cache, uint32_t number, enum trace_page
 {
     int rc = 0;
     pthread_mutex_lock(&cache->lock);
-    struct cached_frame *frame = find(cache, number);
+    struct cached_frame *frame = cached_find(cache, number);
     if (!frame)
-        rc = load(cache, number, kind, &frame, err);
+        rc = cached_load(cache, number, kind, &frame, err);
     else if (frame->kind != kind)
         rc = trace_page_check(frame->bytes, cache->page_bytes,
                               (struct trace_page){.kind = kind, .number = number}, cache->path,
@@ -240,7 +241,7 @@ int trace_cache_hold(struct trace_cache *cache, uint32_t number, enum trace_page
 void trace_cache_release(struct trace_cache *cache, uint32_t number)
 {
     pthread_mutex_lock(&cache->lock);
-    struct cached_frame *frame = find(cache, number);
+    struct cached_frame *frame = cached_find(cache, number);
     if (frame)
         cache->held -= --frame->holders == 0;
     pthread_mutex_unlock(&cache->lock);

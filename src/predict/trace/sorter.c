@@ -75,7 +75,7 @@ static void spill_destroy(struct spill *spill)
     free(spill);
 }
 
-static int flush(struct spill *spill, struct err *err)
+static int spill_flush(struct spill *spill, struct err *err)
 {
     int rc = io_write_all(spill->fd, (const char *)spill->buffer, spill->used);
     spill->used = 0;
@@ -96,7 +96,7 @@ static int spill_begin_run(struct spill *spill, struct err *err)
 static int spill_add(struct spill *spill, const struct spill_record *record, struct err *err)
 {
     size_t length = HEADER_BYTES + record->length;
-    int rc = spill->used + length > BUFFER_BYTES ? flush(spill, err) : 0;
+    int rc = spill->used + length > BUFFER_BYTES ? spill_flush(spill, err) : 0;
     if (rc)
         return rc;
     uint8_t *at = spill->buffer + spill->used;
@@ -110,7 +110,7 @@ static int spill_add(struct spill *spill, const struct spill_record *record, str
     return 0;
 }
 
-static int refill(struct spill *spill, struct run *run, struct err *err)
+static int spill_refill(struct spill *spill, struct run *run, struct err *err)
 {
     size_t left = run->length - run->used;
     memmove(run->buffer, run->buffer + run->used, left);
@@ -145,7 +145,7 @@ static int advance(struct spill *spill, struct run *run, struct err *err)
         }
         if (!left && run->at == run->end)
             return 0;
-        int rc = refill(spill, run, err);
+        int rc = spill_refill(spill, run, err);
         if (rc)
             return rc;
     }
@@ -182,7 +182,7 @@ static void sink_down(struct spill *spill, size_t at)
  * runs first: 1, 0 at the end, or an error. A record is valid until the next call. */
 static int spill_merge(struct spill *spill, struct err *err)
 {
-    int rc = flush(spill, err);
+    int rc = spill_flush(spill, err);
     spill->heap = mem_array(spill->run_count, sizeof *spill->heap);
     for (uint32_t i = 0; i < spill->run_count && !rc; i++) {
         spill->runs[i].buffer = mem_array(1, BUFFER_BYTES);

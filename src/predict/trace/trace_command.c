@@ -190,7 +190,7 @@ static int run_check(const struct request *request, struct strbuf *out_text, str
 }
 
 /* "256" or "32x8"; NULL: 0 and 0. */
-static int read_shape(const char *text, uint32_t *out_x, uint32_t *out_y, struct err *err)
+static int trace_read_shape(const char *text, uint32_t *out_x, uint32_t *out_y, struct err *err)
 {
     unsigned x = 0, y = 1;
     int length = 0;
@@ -216,7 +216,7 @@ static int run_make(const struct request *request, struct strbuf *out_text, stru
     if (!kernel)
         return err_set(err, -EINVAL, "unknown kernel \"%.60s\"%s%s", request->files[0],
                        near ? "; did you mean " : "; --list-kernels lists them", near ? near : "");
-    int rc = read_shape(request->block, &x, &y, err);
+    int rc = trace_read_shape(request->block, &x, &y, err);
     if (rc)
         return rc;
     launch = mem_array(1, sizeof *launch);

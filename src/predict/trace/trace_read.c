@@ -32,7 +32,7 @@ const struct trace_totals *trace_reader_totals(const struct trace_reader *reader
 }
 
 /* Adds file and byte to an error of a page's content. */
-static int blame(const struct trace_reader *reader, uint64_t at, int rc, struct err *err)
+static int reader_add_place(const struct trace_reader *reader, uint64_t at, int rc, struct err *err)
 {
     if (rc == -EINVAL && err && !err->file[0]) {
         char text[ERR_TEXT_MAX];
@@ -42,7 +42,7 @@ static int blame(const struct trace_reader *reader, uint64_t at, int rc, struct 
     return rc;
 }
 
-static int open_file(struct trace_reader *reader, uint64_t *out_size, struct err *err)
+static int reader_open_file(struct trace_reader *reader, uint64_t *out_size, struct err *err)
 {
     struct stat status;
     reader->fd = open(reader->path, O_RDONLY | O_CLOEXEC);
@@ -77,7 +77,7 @@ static int read_beginning(struct trace_reader *reader, uint64_t size, struct err
     return 0;
 }
 
-static int read_head(struct trace_reader *reader, struct err *err)
+static int reader_read_head(struct trace_reader *reader, struct err *err)
 {
     const uint8_t *bytes;
     uint32_t used;
@@ -86,7 +86,7 @@ static int read_head(struct trace_reader *reader, struct err *err)
         return rc;
     rc = trace_head_get(bytes + TRACE_PAGE_HEADER, used - TRACE_PAGE_HEADER, &reader->head, err);
     trace_cache_release(reader->cache, 0);
-    return blame(reader, TRACE_PAGE_HEADER, rc, err);
+    return reader_add_place(reader, TRACE_PAGE_HEADER, rc, err);
 }
 
 static int check_totals(const struct trace_reader *reader, uint64_t pages, struct err *err)
@@ -126,7 +126,8 @@ static int read_totals(struct trace_reader *reader, uint64_t size, struct err *e
                                err);
     rc = rc ? rc : check_totals(reader, pages, err);
     trace_cache_release(reader->cache, last);
-    return blame(reader, (uint64_t)last * reader->head.page_bytes + TRACE_PAGE_HEADER, rc, err);
+    return reader_add_place(reader, (uint64_t)last * reader->head.page_bytes + TRACE_PAGE_HEADER,
+                            rc, err);
 }
 
 int trace_reader_open(const char *path, struct trace_reader **out_reader, struct err *err)
@@ -135,9 +136,9 @@ int trace_reader_open(const char *path, struct trace_reader **out_reader, struct
     uint64_t size = 0;
     reader->fd = -1;
     reader->path = str_copy(path);
-    int rc = open_file(reader, &size, err);
+    int rc = reader_open_file(reader, &size, err);
     rc = rc ? rc : read_beginning(reader, size, err);
-    rc = rc ? rc : read_head(reader, err);
+    rc = rc ? rc : reader_read_head(reader, err);
     rc = rc ? rc : read_totals(reader, size, err);
     if (rc)
         trace_reader_close(reader);
@@ -158,8 +159,8 @@ void trace_reader_close(struct trace_reader *reader)
 }
 
 /* The entry of a page of the index; its page number in *out_entry. */
-static int read_entry(struct trace_reader *reader, uint64_t page, enum trace_page_kind kind,
-                      uint32_t offset, uint64_t *out_entry, struct err *err)
+static int reader_read_entry(struct trace_reader *reader, uint64_t page, enum trace_page_kind kind,
+                             uint32_t offset, uint64_t *out_entry, struct err *err)
 {
     const uint8_t *bytes;
     uint32_t used, width = kind == TRACE_PAGE_ROOT ? 4 : 8;
@@ -184,12 +185,13 @@ static int find_block(struct trace_reader *reader, uint64_t block, uint64_t *out
     uint32_t per_leaf = trace_head_leaf_blocks(&reader->head);
     uint32_t per_root = trace_head_root_leaves(&reader->head);
     uint64_t leaf = block / per_leaf, root = reader->totals.root + leaf / per_root, page;
-    int rc = read_entry(reader, root, TRACE_PAGE_ROOT, (uint32_t)(leaf % per_root), &page, err);
+    int rc =
+        reader_read_entry(reader, root, TRACE_PAGE_ROOT, (uint32_t)(leaf % per_root), &page, err);
     if (rc)
         return rc;
     *out_position = 0;
-    return page ? read_entry(reader, page, TRACE_PAGE_LEAF, (uint32_t)(block % per_leaf),
-                             out_position, err)
+    return page ? reader_read_entry(reader, page, TRACE_PAGE_LEAF, (uint32_t)(block % per_leaf),
+                                    out_position, err)
                 : 0;
 }
 
@@ -219,8 +221,8 @@ int trace_reader_next_block(struct trace_reader *reader, uint64_t block, uint64_
     uint32_t per_root = trace_head_root_leaves(&reader->head);
     while (block < blocks) {
         uint64_t leaf = block / per_leaf, end = (leaf + 1) * per_leaf, page;
-        int rc = read_entry(reader, reader->totals.root + leaf / per_root, TRACE_PAGE_ROOT,
-                            (uint32_t)(leaf % per_root), &page, err);
+        int rc = reader_read_entry(reader, reader->totals.root + leaf / per_root, TRACE_PAGE_ROOT,
+                                   (uint32_t)(leaf % per_root), &page, err);
         rc = rc || !page ? rc : search_leaf(reader, page, &block, err);
         if (rc)
             return rc;

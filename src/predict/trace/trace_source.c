@@ -36,7 +36,7 @@ const struct trace_totals *trace_source_totals(const struct trace_source *source
     return trace_reader_totals(source->reader);
 }
 
-static void fail(struct trace_source *source, const struct err *err)
+static void source_fail(struct trace_source *source, const struct err *err)
 {
     pthread_mutex_lock(&source->lock);
     if (!source->failed)
@@ -69,7 +69,7 @@ static void give_back(struct trace_source *source, struct place *place)
     pthread_mutex_unlock(&source->lock);
 }
 
-static void *begin(struct access_source *access, uint64_t block, uint32_t warp)
+static void *source_begin(struct access_source *access, uint64_t block, uint32_t warp)
 {
     struct trace_source *source = (struct trace_source *)access;
     struct err err = {0};
@@ -78,14 +78,14 @@ static void *begin(struct access_source *access, uint64_t block, uint32_t warp)
     struct place *place = take_place(source);
     int rc = trace_warp_init(&place->warp, source->reader, block, warp, &err);
     if (rc)
-        fail(source, &err);
+        source_fail(source, &err);
     if (!rc && place->warp.left)
         return place;
     give_back(source, place);
     return NULL;
 }
 
-static bool next(struct access_source *access, void *opaque, struct warp_access *out_access)
+static bool source_next(struct access_source *access, void *opaque, struct warp_access *out_access)
 {
     struct trace_source *source = (struct trace_source *)access;
     struct place *place = opaque;
@@ -97,22 +97,22 @@ static bool next(struct access_source *access, void *opaque, struct warp_access 
     if (rc == 1)
         return true;
     if (rc)
-        fail(source, &err);
+        source_fail(source, &err);
     give_back(source, place);
     return false;
 }
 
-static uint64_t skip(struct access_source *access, uint64_t block)
+static uint64_t source_skip(struct access_source *access, uint64_t block)
 {
     struct trace_source *source = (struct trace_source *)access;
     struct err err = {0};
     uint64_t found = trace_head_blocks(trace_source_head(source));
     if (!source->failed && trace_reader_next_block(source->reader, block, &found, &err))
-        fail(source, &err);
+        source_fail(source, &err);
     return found;
 }
 
-static int failure(const struct access_source *access, struct err *err)
+static int source_failure(const struct access_source *access, struct err *err)
 {
     const struct trace_source *source = (const struct trace_source *)access;
     if (!source->failed)
@@ -123,8 +123,8 @@ static int failure(const struct access_source *access, struct err *err)
 }
 
 /* The totals that do not change what is predicted are compared by `trace check` only. */
-static int finish(const struct access_source *access, uint64_t accesses, uint64_t loads,
-                  struct err *err)
+static int source_finish(const struct access_source *access, uint64_t accesses, uint64_t loads,
+                         struct err *err)
 {
     const struct trace_source *source = (const struct trace_source *)access;
     struct trace_totals counted = *trace_source_totals(source);
@@ -143,7 +143,8 @@ int trace_source_open(const char *path, struct trace_source **out_source, struct
         return rc;
     }
     const struct trace_head *head = trace_source_head(source);
-    source->access = (struct access_source){begin, next, skip, failure, finish};
+    source->access = (struct access_source){source_begin, source_next, source_skip, source_failure,
+                                            source_finish};
     source->kernel = (struct kernel){.name = head->name,
                                      .block_x = head->block[0],
                                      .block_y = head->block[1] * head->block[2],

@@ -147,7 +147,8 @@ static int begin_block(struct trace_writer *w, uint64_t block, struct err *err)
     return rc;
 }
 
-static int check_order(const struct trace_writer *w, uint64_t block, uint32_t warp, struct err *err)
+static int writer_check_order(const struct trace_writer *w, uint64_t block, uint32_t warp,
+                              struct err *err)
 {
     bool back = w->totals.accesses && (block < w->block || (block == w->block && warp < w->warp));
     if (block >= trace_head_blocks(&w->head) || warp >= w->warps || back)
@@ -163,7 +164,7 @@ int trace_writer_add(struct trace_writer *w, uint64_t block, uint32_t warp,
                      const struct warp_access *access, uint64_t pc, struct err *err)
 {
     uint8_t bytes[TRACE_ACCESS_BYTES_MAX];
-    int rc = check_order(w, block, warp, err);
+    int rc = writer_check_order(w, block, warp, err);
     if (!rc && (!w->totals.accesses || block != w->block))
         rc = begin_block(w, block, err);
     if (rc)

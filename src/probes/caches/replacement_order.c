@@ -227,8 +227,8 @@ static void plan_followed(const struct study *study, const struct cache_sets *se
         f->in_set += f->line_of[(f->fill + k) % f->elements] > 0;
 }
 
-static int follow(struct probe_context *context, const struct study *study,
-                  const struct followed *f, struct eviction_order *order, struct err *err)
+static int eviction_follow(struct probe_context *context, const struct study *study,
+                           const struct followed *f, struct eviction_order *order, struct err *err)
 {
     struct device_answer *answers = NULL;
     struct device_job *jobs = mem_array(f->jobs, sizeof *jobs);
@@ -354,7 +354,7 @@ int replacement_by_order(struct probe_context *context, const struct study *stud
     struct followed f = {0};
     eviction_order_init(&order, (uint32_t)sets->ways);
     plan_followed(study, sets, &f);
-    int rc = follow(context, study, &f, &order, err);
+    int rc = eviction_follow(context, study, &f, &order, err);
     if (!rc)
         judge_order(context, study, sets, &f, &order, r);
     free(f.line_of);

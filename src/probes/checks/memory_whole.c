@@ -85,7 +85,7 @@ static double whole_time_of(const struct whole *whole, enum kind kind, size_t pa
     return (double)(kind == READS ? r->read_ns[pass] : r->write_ns[pass]);
 }
 
-static void read_pass(struct whole *whole, enum kind kind, size_t pass)
+static void whole_read_pass(struct whole *whole, enum kind kind, size_t pass)
 {
     struct times *times = &whole->passes[kind][pass];
     times->each = mem_array(whole->full, sizeof *times->each);
@@ -274,7 +274,7 @@ static void whole_report(struct whole *whole)
     whole->pass_count[LATENCIES] = DEVICE_CHASES;
     for (enum kind kind = 0; kind < KINDS; kind++)
         for (size_t p = 0; p < whole->pass_count[kind]; p++)
-            read_pass(whole, kind, p);
+            whole_read_pass(whole, kind, p);
     report_tested(whole);
     report_errors(whole);
     report_ecc(whole);
