@@ -47,11 +47,11 @@ static const struct field identity_rows[] = {
 };
 static const struct fields identity_fields = {FIELDS(struct device_identity, identity_rows)};
 
-static const struct field catalogue_health[] = {
+static const struct field health_rows[] = {
     {FIELD(struct device_health, config, FACTS)},
     {FIELD(struct device_health, health, FACTS)},
 };
-static const struct fields health_fields = {FIELDS(struct device_health, catalogue_health)};
+static const struct fields health_fields = {FIELDS(struct device_health, health_rows)};
 
 static const struct field peers_rows[] = {{FIELD(struct device_peers, gpus, FACTS)}};
 static const struct fields peers_fields = {FIELDS(struct device_peers, peers_rows)};

@@ -116,14 +116,13 @@ void gpu_result_copy(struct gpu_result *to, const struct gpu_result *from)
     to->in_message = false;
 }
 
-/* The binary form: version, CRC-32, then the members. */
-enum { GPU_RESULT_VERSION = 4 };
+/* The binary form: version, CRC-32, then the members. The version follows from the rows. */
 
 void gpu_result_encode(const struct gpu_result *result, struct strbuf *buffer)
 {
     struct strbuf body = {0};
     schema_encode(&gpu_result_schema, result, &body);
-    wire_put_u32(buffer, GPU_RESULT_VERSION);
+    wire_put_u32(buffer, schema_wire_version(&gpu_result_schema));
     wire_put_u32(buffer, frame_crc32(body.data, body.length));
     strbuf_append(buffer, body.data, body.length);
     buffer->failed |= body.failed;
@@ -138,9 +137,8 @@ static int decode_result(const void *data, size_t length, bool framed,
     uint32_t sum = wire_get_u32(&reader);
     if (reader.bad)
         return err_set(err, -EBADMSG, "a GPU's result is cut off after %zu bytes", length);
-    if (version != GPU_RESULT_VERSION)
-        return err_set(err, -EBADMSG, "a GPU's result has version %u, expected %d", version,
-                       GPU_RESULT_VERSION);
+    if (version != schema_wire_version(&gpu_result_schema))
+        return err_set(err, -EBADMSG, "a GPU's result was written by another version");
     const char *body = (const char *)data + reader.position;
     if (!framed && sum != frame_crc32(body, length - reader.position))
         return err_set(err, -EBADMSG, "a GPU's result is damaged: wrong checksum");

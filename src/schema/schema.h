@@ -166,6 +166,9 @@ int schema_read_fact(const char *key, const struct yaml_node *node, bool lists, 
 void schema_encode(const struct schema *schema, const void *object, struct strbuf *buffer);
 void schema_decode(const struct schema *schema, struct wire_reader *reader, void *object);
 
+/* Differs between tables whose binary forms differ: by the keys, types and order of the rows. */
+uint32_t schema_wire_version(const struct schema *schema);
+
 /* Calls the visitor for every text and all facts that are not public. */
 struct schema_visitor {
     void (*text)(void *user, enum schema_privacy privacy, char **text);

@@ -71,6 +71,22 @@ void schema_encode(const struct schema *schema, const void *object, struct strbu
     }
 }
 
+uint32_t schema_wire_version(const struct schema *schema)
+{
+    uint32_t version = (uint32_t)schema->count;
+    for (size_t f = 0; f < schema->count; f++) {
+        const struct schema_field *field = &schema->fields[f];
+        if (!is_on_wire(field))
+            continue;
+        uint32_t form = (uint32_t)field->type << 2 | (uint32_t)field->list << 1 |
+                        ((field->flags & SCHEMA_PRESENT) != 0);
+        version = version * 31 + (uint32_t)str_hash(field->key) + form;
+        if (field->type == SCHEMA_STRUCT)
+            version = version * 31 + schema_wire_version(field->of);
+    }
+    return version;
+}
+
 /* The fewest bytes of an item in the binary form. */
 static size_t wire_bytes_min(const struct schema_field *field)
 {

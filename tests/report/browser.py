@@ -112,6 +112,10 @@ class Browser:
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def picture(self, path, whole=False):
-        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole,
-                         optimizeForSpeed=True)["data"]
+        clip = {}
+        if whole:  # as large as the page is now, whatever it was before
+            width, height = self.run("[document.documentElement.clientWidth, document.documentElement.scrollHeight]")
+            clip = {"clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}
+        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole, optimizeForSpeed=True,
+                         **clip)["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(data))

@@ -295,7 +295,7 @@ def check_text():
 
 def check_h200(chromium):
     """Sweeps stand beside each other; SMs are painted by their latency."""
-    tops = chromium.run("Array.from(document.querySelectorAll('.curves svg'), (s) => s.getBoundingClientRect().top)")
+    tops = chromium.run("Array.from(document.querySelectorAll('.sweeps svg'), (s) => s.getBoundingClientRect().top)")
     assert len(tops) >= 6 and tops[0] == tops[1], tops
     colours = chromium.run("Array.from(document.querySelectorAll('.map'), (m) => Array.from(m.children, (i) => "
                            "i.title + ' ' + getComputedStyle(i).backgroundColor))")

@@ -1,10 +1,11 @@
 """Checks what no compiler sees: unfinished marks, very long lines, files without an opening sentence, and
-documents that name files which are not there."""
+documents that name files or targets which are not there: hygiene.py ROOT BUILD."""
+import json
 import pathlib
 import re
 import sys
 
-root = pathlib.Path(sys.argv[1])
+root, build = map(pathlib.Path, sys.argv[1:])
 problems = []
 for folder in ("src", "tests"):
     for path in sorted((root / folder).rglob("*")):
@@ -29,5 +30,11 @@ for path in sorted(root.glob("*.md")) + sorted(root.glob("[dst]*/*.md")):
         missing = [name for name in named.findall(line) if not (root / name).exists()]
         missing += [name for name in linked.findall(line) if not (path.parent / name).exists()]
         problems += [f"{path.relative_to(root)}:{number}: there is no {name}" for name in missing]
+# meson refuses a name that two targets share.
+targets = [target["name"] for target in json.loads((build / "meson-info/intro-targets.json").read_text())]
+for path in sorted(root.glob("*.md")) + sorted(root.glob("[dst]*/*.md")):
+    for name in re.findall(r"meson compile (?:-C build )?([a-z][a-z-]*)\b", path.read_text()):
+        if targets.count(name) != 1:
+            problems.append(f"{path.relative_to(root)}: meson compile {name}: {targets.count(name)} targets have this name")
 print("\n".join(problems) or "clean")
 sys.exit(1 if problems else 0)

@@ -375,7 +375,8 @@ def prometheus(text):
 
 
 def lines(text):
-    """Text for people, without its indentation and line breaks inside of words."""
+    """Text for people, without its indentation and line breaks inside of words. A GPU is flagged, not accused."""
+    text = re.sub(r"\b(is|not)(\s+)accused", r"\1\2flagged", text)
     return {"lines": [" ".join(line.split()) for line in text.splitlines() if line.split()]}
 
 

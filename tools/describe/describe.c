@@ -1,11 +1,115 @@
-/* The files that follow from the tables of the inventory: `describe ROOT` writes them, `describe
+/* The files that follow from the tables of inventory and catalogue: `describe ROOT` writes them,
+ * `describe
  * --check ROOT` says which of them differ from the tables (exit code 1). */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/out_file.h"
 #include "base/yaml.h"
+#include "catalogue/facts.h"
 #include "inventory/inventory.h"
+
+/* docs/FACTS.md: what each fact is, where it comes from, what it means. */
+
+static const char *const set_names[INVENTORY_FACTS_COUNT] = {[INVENTORY_HARDWARE] = "hardware",
+                                                             [INVENTORY_BOARD] = "board",
+                                                             [INVENTORY_CONFIG] = "config",
+                                                             [INVENTORY_HEALTH] = "health"};
+
+static void put_source(struct strbuf *out, const struct nvml_question *nvml)
+{
+    if (nvml->symbol)
+        strbuf_printf(out, "`%s`", nvml->symbol);
+    else
+        strbuf_puts(out, "code");
+}
+
+static void put_compared(struct strbuf *out, struct fact_manner manner)
+{
+    const char *kind = inventory_kind_name(manner.kind);
+    if (manner.compared == COMPARED_DIFFERENT)
+        strbuf_printf(out, "other than most of the model: %s", kind);
+    else if (manner.compared == COMPARED_LOWER)
+        strbuf_printf(out, "lower than most of the model: %s", kind);
+    if (manner.by_board && manner.compared != COMPARED_NOT)
+        strbuf_puts(out, ", among equal board parts");
+}
+
+static void put_growth(struct strbuf *out, const struct health_row *row)
+{
+    switch (row->growth.rule) {
+    case GROWTH_EVERY:
+        strbuf_puts(out, "reported");
+        break;
+    case GROWTH_COMPARED:
+        strbuf_printf(out, "by %g and far more than on the model: reported", row->growth.least);
+        break;
+    case GROWTH_BY_RULE:
+        strbuf_puts(out, "by its rule");
+        break;
+    case GROWTH_NONE:
+        break;
+    }
+}
+
+static void put_health(struct strbuf *out, enum health_fact fact)
+{
+    const struct health_row *row = &catalogue_health[fact];
+    strbuf_printf(out, "| `%s` | %s | ", row->key, row->words);
+    put_source(out, &row->nvml);
+    strbuf_puts(out, " | ");
+    if (row->rule == RULE_FAULT)
+        strbuf_printf(out, "%s: %s", row->is_flag ? "true" : "above 0",
+                      inventory_kind_name(row->kind));
+    else if (row->rule == RULE_HINT)
+        strbuf_puts(out, "above 0: watched");
+    if (row->compared)
+        put_compared(out, catalogue_manner(INVENTORY_HEALTH, row->key));
+    strbuf_puts(out, " | ");
+    put_growth(out, row);
+    strbuf_printf(out, " | %s | ", row->is_counter ? "yes" : "");
+    if (fact >= HEALTH_NUMBERS)
+        strbuf_puts(out, "follows");
+    else if (row->is_flag)
+        strbuf_puts(out, row->sim.healthy != 0 ? "true" : "false");
+    else
+        strbuf_printf(out, "%g", row->sim.healthy);
+    strbuf_puts(out, " |\n");
+}
+
+static void print_facts(struct strbuf *out)
+{
+    strbuf_puts(out, "# Facts of a GPU\n\n"
+                     "Made from the tables of `src/catalogue/facts.c` by `meson compile describe`; "
+                     "a test compares this page\n"
+                     "with them. Facts are what the driver reports. *Source* `code`: read or "
+                     "computed by a function of\n"
+                     "`src/device/cuda`. Rules that need more than one fact or a measured value "
+                     "are in [JUDGE.md](JUDGE.md).\n\n"
+                     "## Health\n\n"
+                     "*Grew*: what it means that a value grew since the baseline. *Exported*: to "
+                     "Prometheus, as a counter.\n"
+                     "*Simulated*: what a healthy simulated GPU reports; `follows`: from the "
+                     "simulation or from a fault.\n\n"
+                     "| key | what it is | source | rule | grew | exported | simulated |\n"
+                     "| --- | --- | --- | --- | --- | --- | --- |\n");
+    for (int fact = 0; fact < HEALTH_FACTS; fact++)
+        put_health(out, (enum health_fact)fact);
+    strbuf_puts(
+        out, "\n## Hardware, board and settings\n\n"
+             "Others need no row: facts of `hardware` and `config` must not differ from those of "
+             "most GPUs of the model.\n\n"
+             "| key | what it is | source | rule |\n| --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < catalogue_setting_count; i++) {
+        const struct setting_row *row = &catalogue_settings[i];
+        strbuf_printf(out, "| `%s.%s` | %s | ", set_names[row->set], row->key,
+                      row->words ? row->words : "");
+        put_source(out, &row->nvml);
+        strbuf_puts(out, " | ");
+        put_compared(out, catalogue_manner(row->set, row->key));
+        strbuf_puts(out, " |\n");
+    }
+}
 
 static const struct described_file {
     const char *path;
@@ -13,6 +117,7 @@ static const struct described_file {
 } described_files[] = {
     {"reports/inventory.schema.json", inventory_print_json_schema},
     {"docs/INVENTORY.md", inventory_print_markdown},
+    {"docs/FACTS.md", print_facts},
 };
 
 /* True if the file is as it should be. */

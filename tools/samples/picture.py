@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/report"))
 import browser
 
-ONLY = """(() => {
+ONLY = """(async () => {
   const main = document.createElement("main");
   for (const selector of %s) {
     const found = document.querySelector(selector);
@@ -19,6 +19,7 @@ ONLY = """(() => {
   main.querySelectorAll("details").forEach((d) => { d.open = true });
   if (main.firstChild.tagName === "DETAILS") main.firstChild.open = true;
   document.body.replaceChildren(main);
+  for (let i = 0; i < 2; i++) await new Promise((drawn) => requestAnimationFrame(drawn));
 })()"""
 
 if browser.find():

@@ -20,8 +20,8 @@ void html_sweeps(struct strbuf *out, const struct inventory_model *model)
         if (!sweep_chart_memory(&model->memory, sweep_chart_memories[i], &plot))
             continue;
         if (!begun)
-            strbuf_puts(out, "<details open><summary>Sweeps and their change points</summary>"
-                             "<div class=curves>\n");
+            strbuf_puts(out, "<details open class=sweeps><summary>Sweeps and their change points"
+                             "</summary><div class=curves>\n");
         begun = true;
         snprintf(plot.title, sizeof plot.title, "%s", sweep_chart_memories[i]);
         strbuf_puts(out, "<div class=wide>");

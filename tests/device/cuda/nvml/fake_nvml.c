@@ -399,17 +399,32 @@ EXPORT int nvmlDeviceGetRowRemapperHistogram(void *device, void *banks)
     return result;
 }
 
-/* 82: temperature of the memory, as a signed or unsigned number. */
+/* By NVML's number of a field: what sets it, its usual value, NVML's type of it (5: a signed int).
+ */
+static const struct fake_field {
+    uint32_t id;
+    const char *setting;
+    long long usual;
+    uint32_t type;
+} fake_fields[] = {
+    {82, "memory_temperature", -5, 5},
+};
+
 EXPORT int nvmlDeviceGetFieldValues(void *device, int count, void *fields)
 {
     uint32_t id;
-    long long value = 0;
     (void)device;
     memcpy(&id, fields, sizeof id);
-    int result = ask("memory_temperature", -5, &value);
-    put32(fields, 24, 5); /* a signed int */
-    put32(fields, 28, (uint32_t)(id == 82 ? result : 2));
-    put32(fields, 32, (uint32_t)value);
+    put32(fields, 28, 2);
+    for (size_t i = 0; i < sizeof fake_fields / sizeof *fake_fields; i++) {
+        const struct fake_field *field = &fake_fields[i];
+        long long value = 0;
+        if (field->id != id)
+            continue;
+        put32(fields, 28, (uint32_t)ask(field->setting, field->usual, &value));
+        put32(fields, 24, field->type);
+        put32(fields, 32, (uint32_t)value);
+    }
     return count == 1 ? OK : 2;
 }
 
