@@ -350,7 +350,7 @@ static void prometheus_put_health(const struct exposition *to, const struct inve
             known[i] = health_put_counter(to, inventory, &usual, catalogue_health[i].key);
     known[HEALTH_XID] = health_put_xids(to, inventory, &usual);
     exposition_gauge(to, name, NULL,
-                     "GPUs of which the driver told this counter. Without a sample of "
+                     "GPUs of which the driver reports this counter. Without a sample of "
                      "gpumemtopo_gpu_health it is 0 for them.");
     for (size_t i = 0; i < HEALTH_FACTS; i++) {
         if (!catalogue_health[i].is_counter && i != HEALTH_XID)
@@ -433,7 +433,7 @@ static void prometheus_put_unmeasured(const struct exposition *to,
         all[i] = &inventory->unmeasured[i];
     qsort(all, count, sizeof *all, unmeasured_order);
     exposition_gauge(to, name, NULL,
-                     "GPUs of a node that could not be measured, and ranks that told nothing.");
+                     "GPUs of a node that could not be measured, and ranks that sent nothing.");
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && !unmeasured_order(&all[i], &all[end]);)
             end++;
