@@ -23,7 +23,8 @@ struct config_nodes {
 static int config_check_metrics(const struct yaml_node *judge, struct err *err)
 {
     const struct yaml_node *metrics = yaml_get(judge, "metrics");
-    for (size_t i = 0; metrics && i < yaml_count(metrics); i++) {
+    bool named = metrics && yaml_kind(metrics) == YAML_MAPPING; /* judge_config_read checks it */
+    for (size_t i = 0; named && i < yaml_count(metrics); i++) {
         const char *nearest, *name = yaml_key(metrics, i);
         if (probe_reports(name, &nearest))
             continue;
@@ -95,9 +96,9 @@ static int config_read_document(const struct yaml_node *root, struct survey_conf
     if (!rc && nodes.memory)
         rc = config_read_memory(nodes.memory, &config, err);
     if (!rc)
-        rc = judge_config_read(nodes.judge, &config.judge, err);
-    if (!rc)
         rc = config_check_metrics(nodes.judge, err);
+    if (!rc)
+        rc = judge_config_read(nodes.judge, &config.judge, err);
     if (rc)
         judge_config_fini(&config.judge);
     else

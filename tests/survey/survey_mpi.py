@@ -457,6 +457,8 @@ def case_bad_input(folder):
 def case_usage(folder):
     write_fleet(folder, [node("n1", 1)])
     (folder / "bad.yaml").write_text("time_limit_s: {quick: 1, standard: 1, full: 1}\njugde: {}\n")
+    (folder / "misspelt.yaml").write_text("time_limit_s: {quick: 1, standard: 1, full: 1}\n"
+                                          "judge: {false_alarms: 0.01, metrics: {l1_data.sise: {floor: 0.03}}}\n")
     simulate = ("--simulate", "fleet.yaml")
     table = [
         (("--simualte", "fleet.yaml"), "did you mean --simulate?"),
@@ -470,6 +472,7 @@ def case_usage(folder):
         (simulate + ("-o", "same", "--spool", "same"), "--spool and --output name the same"),
         (simulate + ("-c", "absent.yaml"), "absent.yaml: cannot open"),
         (simulate + ("-c", "bad.yaml"), "bad.yaml:2:1: "),
+        (simulate + ("-c", "misspelt.yaml"), 'no probe reports "l1_data.sise"; did you mean "l1_data.size"?'),
         (("--simulate", "absent.yaml"), "absent.yaml: cannot open"),
     ]
     before = sorted(folder.iterdir())

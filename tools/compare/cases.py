@@ -422,7 +422,11 @@ def bad_cases():
 def config_case():
     """Settings of a site: how strict the judge is, how many GPUs a node has, limits."""
     steps = [Do(copy, "configs/fleets/demo.yaml", "fleets/demo.yaml")]
+    whole = r"main.bandwidth.read: \{.*(\n .*)?\}\}?"
+    row = "main.bandwidth.read: {worse: %s, floor: 0.02, accuse: 0.02, few: 0.05, peak_share: %s, follows: {%s: 1}}"
     for name, pattern, text in (
+            ("better", whole, row % ("higher", 0.7, "memory_clock")), ("peak", whole, row % ("lower", 0.99, "memory_clock")),
+            ("sometimes", whole, row % ("sometimes", 0.7, "memory_clock")), ("follows", whole, row % ("lower", 0.7, "moon")),
             ("strict", "false_alarms: 0.01", "false_alarms: 3"), ("lax", "false_alarms: 0.01", "false_alarms: 0.000001"),
             ("node", "  # gpus_per_node: 8", "  gpus_per_node: 5"),
             ("nodes", "  # gpus_per_node: 8", '  gpus_per_node: {"demo[12]": 4, "*": 6}'),

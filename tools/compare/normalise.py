@@ -375,8 +375,7 @@ def prometheus(text):
 
 
 def lines(text):
-    """Text for people, without its indentation and line breaks inside of words. A GPU is flagged, not accused."""
-    text = re.sub(r"\b(is|not)(\s+)accused", r"\1\2flagged", text)
+    """Text for people, without its indentation and line breaks inside of words."""
     return {"lines": [" ".join(line.split()) for line in text.splitlines() if line.split()]}
 
 
@@ -421,10 +420,17 @@ KINDS = {"inventory": inventory, "yaml": any_yaml, "json": any_json, "page": pag
 BINARY_KINDS = {"archive": archive, "size": size}
 
 
+# What schema 2 and today's words change everywhere: (pattern, replacement) for texts. A GPU is flagged, not accused; files have
+# other digests, and their lines other numbers.
+RENEWED = ((r"\b(is|not)(\s+)accused", r"\1\2flagged"), (r"newer than the [12] that this program knows", "newer"),
+           (r"SHA-256 [0-9a-f]{64}", "SHA-256"), (r"(store/\d+T\d+Z)-[0-9a-f]{16}\.yaml", r"\1.yaml"),
+           (r"(\.yaml):\d+:\d+: ", r"\1: "))
+
+
 def model(kind, data, volatile=()):
     """The flat model of an output. volatile: (pattern, replacement) for texts."""
     def clean(text):
-        for pattern, word in volatile:
+        for pattern, word in (*volatile, *RENEWED):
             text = re.sub(pattern, word, text)
         return text
 
