@@ -68,6 +68,27 @@ static void stores_are_written_back(void **state)
     }
 }
 
+/* With two dirty lines at most, a third store writes back the line that was used longest ago. */
+static void oldest_dirty_line_is_cleaned(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(all_ways); i++) {
+        struct cache *cache =
+            create((struct cache_geometry){.size = 512, .ways = all_ways[i], .dirty_ways = 2});
+        for (uint64_t line = 0; line < 3; line++)
+            cache_store(cache, line * 128, 0x3, &rng);
+        assert_int_equal(cache->written_back, 2);
+        assert_int_equal(cache_dirty_sectors(cache), 4);
+        cache_store(cache, 1 * 128, 0x1, &rng); /* still dirty, as is the next one */
+        cache_store(cache, 2 * 128, 0x1, &rng);
+        assert_int_equal(cache->written_back, 2);
+        cache_store(cache, 0 * 128, 0x1, &rng);
+        assert_int_equal(cache->written_back, 4);
+        assert_int_equal(cache_dirty_sectors(cache), 3);
+        cache_destroy(cache);
+    }
+}
+
 /* The dropped line is the first to go, although it was used last. */
 static void dropped_lines_go_first(void **state)
 {
@@ -137,9 +158,13 @@ static void indices_spread_strides(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loads_bring_what_they_miss),   cmocka_unit_test(fetches_pairs),
-        cmocka_unit_test(stores_are_written_back),      cmocka_unit_test(dropped_lines_go_first),
-        cmocka_unit_test(lfu_keeps_what_is_used_often), cmocka_unit_test(indices_spread_strides),
+        cmocka_unit_test(loads_bring_what_they_miss),
+        cmocka_unit_test(fetches_pairs),
+        cmocka_unit_test(stores_are_written_back),
+        cmocka_unit_test(oldest_dirty_line_is_cleaned),
+        cmocka_unit_test(dropped_lines_go_first),
+        cmocka_unit_test(lfu_keeps_what_is_used_often),
+        cmocka_unit_test(indices_spread_strides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
