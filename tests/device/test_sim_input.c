@@ -288,6 +288,29 @@ static void all_are_visible_when_asked(void **state)
     device_source_destroy(source);
 }
 
+/* The last of four SMs is missing, and is also the one with a fault. */
+static void missing_sms_have_no_other_fault(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"slow", "wrong"};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        char text[300], expected[64];
+        snprintf(text, sizeof text,
+                 "nodes:\n  - name: n\n    model: ./good.yaml\n    gpus: 1\n    faults:\n"
+                 "      - {gpu: 0, kind: %s_sm, sm: 3, share: 0.1}\n"
+                 "      - {gpu: 0, kind: missing_sms}\n",
+                 kinds[i]);
+        snprintf(expected, sizeof expected, "the %s SM would be among the missing ones", kinds[i]);
+        write_file(fleet_path, text);
+        struct device_source *source = open_fleet(fleet_path, 1, 0, 1);
+        struct device *device = NULL;
+        struct err err = {0};
+        assert_int_equal(device_source_open(source, 0, &device, &err), -EINVAL);
+        assert_non_null(strstr(err.text, expected));
+        device_source_destroy(source);
+    }
+}
+
 /* What docs/simulation.md gives a default may be left out. */
 static void faults_have_defaults(void **state)
 {
@@ -374,6 +397,7 @@ int main(void)
         cmocka_unit_test(fleet_mistakes_have_a_position),
         cmocka_unit_test(ranks_share_the_fleet),
         cmocka_unit_test(all_are_visible_when_asked),
+        cmocka_unit_test(missing_sms_have_no_other_fault),
         cmocka_unit_test(faults_have_defaults),
         cmocka_unit_test(units_vary),
         cmocka_unit_test(node_names_are_no_formats),
