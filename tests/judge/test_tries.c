@@ -86,10 +86,11 @@ static void reported_faults(void **state)
         enum gpu_status first, last;
         bool accused;
     } rows[] = {
-        {GPU_FAILED, GPU_FAILED, true},   {GPU_CRASHED, GPU_FAILED, true},
-        {GPU_CRASHED, GPU_CRASHED, true}, {GPU_OK, GPU_FAILED, false},
-        {GPU_OK, GPU_LOST, false},        {GPU_CRASHED, GPU_LOST, false},
-        {GPU_CRASHED, GPU_BUSY, false},
+        {GPU_FAILED, GPU_FAILED, true},     {GPU_CRASHED, GPU_FAILED, true},
+        {GPU_CRASHED, GPU_CRASHED, true},   {GPU_OK, GPU_FAILED, false},
+        {GPU_OK, GPU_LOST, false},          {GPU_CRASHED, GPU_LOST, false},
+        {GPU_CRASHED, GPU_BUSY, false},     {GPU_TIMED_OUT, GPU_TIMED_OUT, true},
+        {GPU_CRASHED, GPU_TIMED_OUT, true}, {GPU_OK, GPU_TIMED_OUT, false},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct gpu_result *gpus = made_fleet(COUNT, 1);
