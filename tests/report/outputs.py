@@ -169,6 +169,9 @@ def check_prometheus():
     assert float(sample.group(1)) == float(read) * 1e9, (sample.group(0), read)
     assert "# HELP gpumemtopo_clock_sm_hertz Measured clock.sm in hertz." in text
     assert "# HELP gpumemtopo_clock_memory_hertz As the driver reports it: clock.memory in hertz." in text
+    # GPU 0 is only watched, by itself and with its node; GPU 1 is accused with its node.
+    outliers = dict(re.findall(r'gpumemtopo_gpu_outlier\{UUID="GPU-0000000(\d)"[^}]*\} (\d)', run("prometheus", str(rich()))))
+    assert outliers == {"0": "0", "1": "1"}, outliers
     check_uncertain()
     twice = folder / "twice.yaml"
     twice.write_text(rich().read_text().replace("GPU-00000001", "GPU-00000000"))
