@@ -62,18 +62,27 @@ static struct fact *find_fact(const struct facts *facts, const char *key)
     return NULL;
 }
 
+void facts_add(struct facts *facts, const struct fact *fact)
+{
+    facts->items = mem_grow(facts->items, &facts->capacity, facts->count + 1, sizeof *facts->items);
+    facts->items[facts->count++] = *fact;
+}
+
+void facts_move(struct facts *facts, const struct fact *fact)
+{
+    struct fact *slot = find_fact(facts, fact->key);
+    if (!slot) {
+        facts_add(facts, fact);
+        return;
+    }
+    fact_fini(slot);
+    *slot = *fact;
+}
+
 void facts_set(struct facts *facts, const struct fact *fact)
 {
     struct fact copy = fact_copy(fact);
-    struct fact *slot = find_fact(facts, copy.key);
-    if (slot) {
-        fact_fini(slot);
-    } else {
-        facts->items =
-            mem_grow(facts->items, &facts->capacity, facts->count + 1, sizeof *facts->items);
-        slot = &facts->items[facts->count++];
-    }
-    *slot = copy;
+    facts_move(facts, &copy);
 }
 
 /* facts_set copies the strings and does not change them, so these casts are safe. */

@@ -54,6 +54,11 @@ void facts_set_rows(struct facts *facts, const char *key, const double *values, 
 void facts_set_texts(struct facts *facts, const char *key, const char *const *texts, size_t count);
 void facts_set(struct facts *facts, const struct fact *fact);
 
+/* The same without a copy: the key, text or list of *fact then belong to the facts. facts_add: the
+ * key is not there yet. */
+void facts_move(struct facts *facts, const struct fact *fact);
+void facts_add(struct facts *facts, const struct fact *fact);
+
 void facts_remove(struct facts *facts, const char *key); /* if it is there */
 
 const struct fact *facts_get(const struct facts *facts, const char *key); /* NULL: absent */

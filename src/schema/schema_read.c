@@ -69,8 +69,7 @@ static bool is_list_of_texts(const struct yaml_node *node)
 }
 
 /* A list of lists of numbers, all of the same length. */
-static int read_rows_fact(const char *key, const struct yaml_node *node, struct facts *facts,
-                          struct err *err)
+static int read_rows_fact(const struct yaml_node *node, struct fact *out_fact, struct err *err)
 {
     size_t rows = yaml_count(node), columns = yaml_count(yaml_at(node, 0));
     int rc = 0;
@@ -84,75 +83,94 @@ static int read_rows_fact(const char *key, const struct yaml_node *node, struct 
     }
     if (rc)
         return rc;
-    double *numbers = mem_array(rows * columns, sizeof *numbers);
+    *out_fact = (struct fact){.kind = FACT_NUMBERS,
+                              .columns = columns & FACT_COLUMNS_MAX,
+                              .count = (uint32_t)(rows * columns),
+                              .numbers = mem_array(rows * columns, sizeof(double))};
     for (size_t i = 0; i < rows * columns && !rc; i++)
-        rc = schema_read_number(yaml_at(yaml_at(node, i / columns), i % columns), &numbers[i], err);
-    if (!rc)
-        facts_set_rows(facts, key, numbers, rows, columns);
-    free(numbers);
+        rc = schema_read_number(yaml_at(yaml_at(node, i / columns), i % columns),
+                                &out_fact->numbers[i], err);
     return rc;
 }
 
-static int read_list_fact(const char *key, const struct yaml_node *node, struct facts *facts,
-                          struct err *err)
+static int read_list_fact(const struct yaml_node *node, struct fact *out_fact, struct err *err)
 {
-    size_t count = yaml_count(node), texts_count = 0;
-    char **texts = NULL;
-    double *numbers = NULL;
+    size_t count = yaml_count(node), text_count = 0;
     int rc = 0;
     if (count && yaml_kind(yaml_at(node, 0)) == YAML_SEQUENCE)
-        return read_rows_fact(key, node, facts, err);
+        return read_rows_fact(node, out_fact, err);
     if (is_list_of_texts(node)) {
-        rc = schema_read_texts(node, &texts, &texts_count, err);
-        if (!rc)
-            facts_set_texts(facts, key, (const char *const *)texts, texts_count);
-    } else {
-        numbers = mem_array(count, sizeof *numbers);
-        for (size_t i = 0; i < count && !rc; i++)
-            rc = schema_read_number(yaml_at(node, i), &numbers[i], err);
-        if (!rc)
-            facts_set_numbers(facts, key, numbers, count);
+        out_fact->kind = FACT_TEXTS;
+        rc = schema_read_texts(node, &out_fact->texts, &text_count, err);
+        out_fact->count = (uint32_t)text_count;
+        return rc;
     }
-    for (size_t i = 0; i < texts_count; i++)
-        free(texts[i]);
-    free(texts);
-    free(numbers);
+    *out_fact = (struct fact){.kind = FACT_NUMBERS,
+                              .count = (uint32_t)count,
+                              .numbers = mem_array(count, sizeof(double))};
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = schema_read_number(yaml_at(node, i), &out_fact->numbers[i], err);
+    return rc;
+}
+
+static int read_scalar_fact(const struct yaml_node *node, struct fact *out_fact, struct err *err)
+{
+    int rc = yaml_expect(node, YAML_SCALAR, err);
+    if (rc)
+        return rc;
+    const char *text = yaml_text(node);
+    /* The typed readers take only unquoted scalars, so that "9.0" in quotes stays a text. */
+    if (yaml_is_null(node)) {
+        out_fact->kind = FACT_UNKNOWN;
+    } else if (yaml_as_bool(node, &out_fact->flag, NULL) == 0) {
+        out_fact->kind = FACT_BOOL;
+    } else if (yaml_as_f64(node, -HUGE_VAL, HUGE_VAL, &out_fact->real, NULL)) {
+        out_fact->kind = FACT_TEXT;
+        out_fact->text = str_copy(text);
+    } else {
+        out_fact->kind = is_whole(text, &out_fact->integer) ? FACT_INT : FACT_REAL;
+    }
+    return 0;
+}
+
+/* The fact owns its memory, which fact_clear releases, also after a failure. */
+static int read_fact(const char *key, const struct yaml_node *node, bool lists,
+                     struct fact *out_fact, struct err *err)
+{
+    *out_fact = (struct fact){0};
+    int rc = lists && yaml_kind(node) == YAML_SEQUENCE ? read_list_fact(node, out_fact, err)
+                                                       : read_scalar_fact(node, out_fact, err);
+    if (rc)
+        fact_clear(out_fact);
+    else
+        out_fact->key = str_copy(key);
     return rc;
 }
 
 int schema_read_fact(const char *key, const struct yaml_node *node, bool lists, struct facts *facts,
                      struct err *err)
 {
-    if (lists && yaml_kind(node) == YAML_SEQUENCE)
-        return read_list_fact(key, node, facts, err);
-    int rc = yaml_expect(node, YAML_SCALAR, err);
-    if (rc)
-        return rc;
-    const char *text = yaml_text(node);
-    bool flag;
-    double real;
-    int64_t integer;
-    /* The typed readers take only unquoted scalars, so that "9.0" in quotes stays a text. */
-    if (yaml_is_null(node))
-        facts_set_unknown(facts, key, NULL);
-    else if (yaml_as_bool(node, &flag, NULL) == 0)
-        facts_set_bool(facts, key, flag);
-    else if (yaml_as_f64(node, -HUGE_VAL, HUGE_VAL, &real, NULL))
-        facts_set_text(facts, key, text);
-    else if (is_whole(text, &integer))
-        facts_set_int(facts, key, integer);
-    else
-        facts_set_real(facts, key, real);
-    return 0;
+    struct fact fact;
+    int rc = read_fact(key, node, lists, &fact, err);
+    if (!rc)
+        facts_move(facts, &fact);
+    return rc;
 }
 
 static int read_facts(const struct schema_field *field, const struct yaml_node *node,
                       struct facts *facts, struct err *err)
 {
     int rc = yaml_expect(node, YAML_MAPPING, err);
-    for (size_t i = 0; !rc && i < yaml_count(node); i++)
-        rc = schema_read_fact(yaml_key(node, i), yaml_at(node, i), field->flags & SCHEMA_LISTS,
-                              facts, err);
+    bool all_new = !facts->count; /* the keys of a mapping differ */
+    for (size_t i = 0; !rc && i < yaml_count(node); i++) {
+        struct fact fact;
+        rc =
+            read_fact(yaml_key(node, i), yaml_at(node, i), field->flags & SCHEMA_LISTS, &fact, err);
+        if (!rc && all_new)
+            facts_add(facts, &fact);
+        else if (!rc)
+            facts_move(facts, &fact);
+    }
     return rc;
 }
 
