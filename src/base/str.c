@@ -69,7 +69,14 @@ static char *strbuf_reserve(struct strbuf *buf, size_t extra)
 {
     if (extra >= SIZE_MAX - buf->length - 1)
         mem_exhausted(extra);
-    buf->data = mem_grow(buf->data, &buf->capacity, buf->length + extra + 1, 1);
+    size_t needed = buf->length + extra + 1, wanted = buf->capacity < 8 ? 8 : buf->capacity;
+    if (buf->data && needed <= buf->capacity)
+        return buf->data + buf->length;
+    while (wanted < needed)
+        wanted = wanted > SIZE_MAX / 2 ? needed : 2 * wanted;
+    /* Not zeroed as mem_grow would: that touches all memory of a text of which half may be used. */
+    buf->data = mem_resize(buf->data, wanted, wanted, 1);
+    buf->capacity = wanted;
     return buf->data + buf->length;
 }
 

@@ -162,6 +162,10 @@ static int read_facts(const struct schema_field *field, const struct yaml_node *
 {
     int rc = yaml_expect(node, YAML_MAPPING, err);
     bool all_new = !facts->count; /* the keys of a mapping differ */
+    if (!rc && !facts->items && yaml_count(node)) {
+        facts->capacity = yaml_count(node); /* fleets are large: none to spare */
+        facts->items = mem_array(facts->capacity, sizeof *facts->items);
+    }
     for (size_t i = 0; !rc && i < yaml_count(node); i++) {
         struct fact fact;
         rc =
