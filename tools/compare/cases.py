@@ -422,8 +422,8 @@ def bad_cases():
 def config_case():
     """Settings of a site: how strict the judge is, how many GPUs a node has, limits."""
     steps = [Do(copy, "configs/fleets/demo.yaml", "fleets/demo.yaml")]
-    whole = r"main.bandwidth.read: \{.*(\n .*)?\}\}?"
-    row = "main.bandwidth.read: {worse: %s, floor: 0.02, accuse: 0.02, few: 0.05, peak_share: %s, follows: {%s: 1}}"
+    whole = r"main.bandwidth.read: \{.*\}"
+    row = "main.bandwidth.read: {worse: %s, floor: 0.02, accuse: 0.02, few: 0.05, peak_share: %s, follows: {%s: 1, memory_bus: 1, sms: 1}}"
     for name, pattern, text in (
             ("better", whole, row % ("higher", 0.7, "memory_clock")), ("peak", whole, row % ("lower", 0.99, "memory_clock")),
             ("sometimes", whole, row % ("sometimes", 0.7, "memory_clock")), ("follows", whole, row % ("lower", 0.7, "moon")),

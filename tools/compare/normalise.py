@@ -424,6 +424,7 @@ BINARY_KINDS = {"archive": archive, "size": size}
 # other digests, and their lines other numbers.
 RENEWED = ((r"\b(is|not)(\s+)accused", r"\1\2flagged"), (r"newer than the [12] that this program knows", "newer"),
            (r"SHA-256 [0-9a-f]{64}", "SHA-256"), (r"(store/\d+T\d+Z)-[0-9a-f]{16}\.yaml", r"\1.yaml"),
+           (r"(driver) told( this counter)", r"\1 reports\2"), (r"(ranks that) told( nothing)", r"\1 sent\2"),
            (r"(\.yaml):\d+:\d+: ", r"\1: "))
 
 
