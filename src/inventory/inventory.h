@@ -65,7 +65,7 @@ struct inventory_gpu {
     size_t value_count;
     struct facts measured_again; /* second values of figures that looked bad, by metric */
     struct facts links;          /* to the other GPUs of its node, as lists (link_row.h) */
-    struct facts load;           /* how its load began; the curve, if it is bad (load_curve.h) */
+    struct facts load;           /* how its load began; the curve, if it is bad (curves.h) */
 };
 
 struct inventory_finding {

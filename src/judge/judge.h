@@ -53,7 +53,7 @@ struct judge_basis {
     const struct judge_references *references;
     const struct inventory *baseline; /* an earlier inventory of the same GPUs */
     const struct world *world;        /* sketches of GPUs elsewhere */
-    const char *program;              /* that measured, see world_program.h; NULL: not known */
+    const char *program;              /* that measured, see world.h; NULL: not known */
     bool drift_only;                  /* leave out the findings of all other bases, and the GPUs */
 };
 

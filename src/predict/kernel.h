@@ -75,11 +75,12 @@ struct kernel_array {
 };
 
 /* One row of the table. The texts:
- *   threads  "N" or "NxN": threads in x and y; N is the size, "8N/7", "N+1" and "16" are extents,
- * too loops    "t=N first=16": how often they run; 1 if not named arrays   "NxN N Nx16:2": A is N x
- * N, B has N elements, C has elements of 2 bytes (otherwise 4) program  "before load C[x]; first
- * load A[x][k] inner; ...": phase, kind, array[row][column], guard and scatter (kernel_text.c has
- * their words) */
+ * - threads, "N" or "NxN": threads in x and y. N is the size; "8N/7", "N+1" and "16" are extents,
+ *   too.
+ * - loops, "t=N first=16": how often they run; 1 if not named.
+ * - arrays, "NxN N Nx16:2": A is N x N, B has N elements, C has elements of 2 bytes (otherwise 4).
+ * - program, "before load C[x]; first load A[x][k] inner; ...": phase, kind, array[row][column],
+ *   guard and scatter (kernel.c has their words). */
 struct kernel {
     const char *name, *summary;
     uint32_t size; /* N */

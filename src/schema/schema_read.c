@@ -133,7 +133,7 @@ static int read_scalar_fact(const struct yaml_node *node, struct fact *out_fact,
     return 0;
 }
 
-/* The fact owns its memory, which fact_clear releases, also after a failure. */
+/* The fact owns its memory; after a failure it is empty. */
 static int read_fact(const char *key, const struct yaml_node *node, bool lists,
                      struct fact *out_fact, struct err *err)
 {

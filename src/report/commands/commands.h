@@ -114,7 +114,7 @@ struct undrain_times {
     size_t count, capacity;
 };
 
-/* Adds the GPUs that a survey measured. An inventory made by merge is refused with -EINVAL: it does
+/* Adds the GPUs that a survey measured. An inventory made by merge is refused with -ESTALE: it does
  * not tell when each GPU was measured. */
 int undrain_times_add(struct undrain_times *times, const struct inventory *inventory,
                       const char *path, struct err *err);

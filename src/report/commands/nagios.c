@@ -181,7 +181,7 @@ static void nagios_put_worst(struct strbuf *out, const struct inventory *invento
     }
 }
 
-/* label=value;warn;crit;min, with the limits that state_of has. */
+/* label=value;warn;crit;min, with the limits that nagios_state_of has. */
 static void nagios_put_data(struct strbuf *out, const struct inventory *inventory,
                             const struct counts *counts, const struct nagios_limits *limits)
 {
