@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "inventory/link_row.h"
 
 const char *const inventory_kind_names[] = {"failing", "degraded", "misconfigured", "mismatched",
                                             NULL};
@@ -305,10 +306,16 @@ static const struct schema_field gpu_fields[] = {
     {"load", FIELD_FACTS(struct inventory_gpu, load), .flags = SCHEMA_OPTIONAL | SCHEMA_LISTS,
      .of = &load_schema},
 };
+static int gpu_check(const void *object, struct err *err)
+{
+    return link_row_check(&((const struct inventory_gpu *)object)->links, err);
+}
+
 const struct schema inventory_gpu_schema = {
     .name = "gpu",
     .size = sizeof(struct inventory_gpu),
     SCHEMA_FIELDS(gpu_fields),
+    .check = gpu_check,
     .words = "One GPU. What it shares with most of its model is in the entry of the model."};
 
 static const struct schema_field node_fields[] = {

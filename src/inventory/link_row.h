@@ -3,6 +3,7 @@
 #ifndef GPUMEMTOPO_INVENTORY_LINK_ROW_H
 #define GPUMEMTOPO_INVENTORY_LINK_ROW_H
 
+#include "base/err.h"
 #include "schema/facts.h"
 
 /* The measure that has the lists as notes. */
@@ -15,5 +16,9 @@ extern const char *const link_row_keys[LINK_ROW_KEYS];
 
 /* Item `place` of a list of figures, which is not negative; NaN: unknown, or no such list. */
 double link_row_number(const struct facts *row, const char *key, size_t place);
+
+/* -EINVAL with a message unless all lists have an item for each peer, and no other facts. Empty, or
+ * `why` alone, is valid too. */
+int link_row_check(const struct facts *row, struct err *err);
 
 #endif

@@ -228,17 +228,6 @@ bool measures_value(const struct measures *measures, const char *metric, double 
     return true;
 }
 
-void measure_copy(struct measure *to, const struct measure *from)
-{
-    schema_copy(&measure_schema, to, from);
-}
-
-void measures_copy(struct measures *to, const struct measures *from)
-{
-    for (size_t i = 0; i < from->count; i++)
-        measures_add_copy(to, &from->items[i]);
-}
-
 void measure_fini(struct measure *measure)
 {
     schema_fini(&measure_schema, measure);

@@ -82,8 +82,6 @@ const struct measure *measures_get(const struct measures *measures, const char *
 /* True and the value if the metric exists, is a number, and is ok or noisy. */
 bool measures_value(const struct measures *measures, const char *metric, double *out_value);
 
-void measures_copy(struct measures *to, const struct measures *from); /* to is empty */
-void measure_copy(struct measure *to, const struct measure *from);
 void measure_fini(struct measure *measure);
 void measures_fini(struct measures *measures);
 

@@ -88,6 +88,8 @@ struct schema {
     const char *rules;       /* further members of its JSON Schema */
     /* Whether a member is written to files; NULL: all but optional ones that are absent. */
     bool (*shows)(const void *object, const struct schema_field *field);
+    /* Files: whether members fit together; 0 or -EINVAL with a message. NULL: they always do. */
+    int (*check)(const void *object, struct err *err);
     /* Binary form. repair: makes the members of a shallow copy valid before they are written (texts
      * may be set to constants); sound: whether what was read is valid. Either may be NULL. */
     void (*repair)(void *object);

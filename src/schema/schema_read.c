@@ -357,5 +357,8 @@ int schema_read(const struct schema *schema, const struct yaml_node *node, void 
         if (rc)
             err_prefix(err, "%s", schema->fields[f].key);
     }
+    struct err wrong = {0};
+    if (!rc && schema->check && schema->check(object, &wrong))
+        rc = yaml_error(node, err, "%s", wrong.text);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "inventory/sm_rates.h"
 
 enum { COUNT = 256, SUSPECT = 37 };
@@ -204,6 +205,34 @@ static void slow_group(void **state)
     made_free(gpus, COUNT);
 }
 
+/* A site may set the loss that matters to 0; a GPU may lack a figure that its clock would lower. */
+static void clock_of_a_gpu_without_a_figure(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 10);
+    const struct judge_config *usual = made_config();
+    struct judge_config config = *usual;
+    struct inventory inventory = {0};
+    struct err err = {0};
+    config.metrics = mem_array(config.metric_count, sizeof *config.metrics);
+    memcpy(config.metrics, usual->metrics, config.metric_count * sizeof *config.metrics);
+    for (size_t i = 0; i < config.metric_count; i++)
+        if (strcmp(config.metrics[i].metric, "main.latency") == 0)
+            config.metrics[i].floor = config.metrics[i].accuse = 0;
+    made_clock(&gpus[SUSPECT], 0.6);
+    for (size_t i = 0; i < gpus[SUSPECT].measures.count; i++)
+        if (strcmp(gpus[SUSPECT].measures.items[i].metric, "main.latency") == 0)
+            gpus[SUSPECT].measures.items[i].status = MEASURE_FAILED;
+    const struct judge_basis basis = {.config = &config};
+    assert_int_equal(made_judge(gpus, COUNT, true, &basis, &inventory, &err), 0);
+    const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
+    assert_non_null(made_finding(outlier, "clock.sm"));
+    assert_null(made_finding(outlier, "main.latency"));
+    inventory_fini(&inventory);
+    free(config.metrics);
+    made_free(gpus, COUNT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,7 +240,7 @@ int main(void)
         cmocka_unit_test(link_width),      cmocka_unit_test(ecc_on),
         cmocka_unit_test(sm_clock),        cmocka_unit_test(small_clock_losses),
         cmocka_unit_test(lopsided_clocks), cmocka_unit_test(slow_sm),
-        cmocka_unit_test(slow_group),
+        cmocka_unit_test(slow_group),      cmocka_unit_test(clock_of_a_gpu_without_a_figure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

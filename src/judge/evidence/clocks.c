@@ -200,7 +200,8 @@ static void clock_add_consequences(const struct clock_view *view, uint32_t gpu)
         const struct cell *cell = fleet_number(judge->columns[m], gpu, true);
         double expected = y->center / judge_level(judge, gpu, m)->factor;
         double share = cell && y->usable ? cell->value / expected - 1 : 0;
-        if (!cell || y->clock_share <= 0 || judge_worse_share(rule->worse, share) < rule->accuse ||
+        if (!cell || !y->usable || y->clock_share <= 0 ||
+            judge_worse_share(rule->worse, share) < rule->accuse ||
             issue_find(judge, gpu, rule->metric, BASIS_FLEET))
             continue;
         struct finding finding =

@@ -136,7 +136,8 @@ static bool census_is_trusted(const struct node_census *census)
     return kept >= 3 && kept >= 2 * broken;
 }
 
-/* baseline NULL: none. The inventory outlives the census. Released with census_fini. */
+/* baseline NULL: none. The inventory outlives the census. The caller frees
+ * the items and their models. */
 static struct node_census census_take(const struct inventory *inventory,
                                       const struct inventory *baseline)
 {

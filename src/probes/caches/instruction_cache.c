@@ -115,7 +115,7 @@ static int ask_other(struct probe_context *context, const struct code_sharing_qu
     return 0;
 }
 
-/* out_sharing: released by code_sharing_fini, also after an error. */
+/* The caller frees out_sharing->shares, also after an error. */
 static int code_sharing_find(struct probe_context *context,
                              const struct code_sharing_question *question,
                              struct code_sharing *out_sharing, struct err *err)

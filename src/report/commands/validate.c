@@ -25,49 +25,11 @@ static const char *validate_name_of(const struct inventory_gpu *gpu)
     return gpu->uuid ? gpu->uuid : "a GPU without uuid";
 }
 
-static bool is_link_state(const char *word)
-{
-    static const char *const states[] = {"ok", "host", "failed", "wrong", "unknown"};
-    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-        if (strcmp(states[i], word) == 0)
-            return true;
-    return false;
-}
-
-/* Whether the fact is a list of the row, with `count` items that it can have. */
-static bool is_link_list(const struct fact *fact, size_t count)
-{
-    size_t place = 0;
-    while (place < LINK_ROW_LISTS && strcmp(link_row_keys[place], fact->key) != 0)
-        place++;
-    if (place == LINK_ROW_LISTS || fact->count != count || fact->columns ||
-        fact->kind != (place < LINK_ROW_TEXTS ? FACT_TEXTS : FACT_NUMBERS))
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (fact->kind == FACT_NUMBERS
-                ? fact->numbers[i] < 0
-                : strcmp(fact->key, "state") == 0 && !is_link_state(fact->texts[i]))
-            return false;
-    return true;
-}
-
 static int validate_links(const struct inventory_gpu *gpu, struct err *err)
 {
-    size_t count = 0, state_count = 0;
-    bool only_why = gpu->links.count == 1 && facts_text(&gpu->links, "why");
-    bool begun =
-        facts_texts(&gpu->links, "gpus", &count) && facts_texts(&gpu->links, "state", &state_count);
-    if (gpu->links.count && !only_why && !begun)
-        return err_set(err, -EINVAL, "%.80s: links: expected the lists gpus and state",
-                       validate_name_of(gpu));
-    for (size_t i = 0; i < gpu->links.count; i++) {
-        const struct fact *fact = &gpu->links.items[i];
-        if (strcmp(fact->key, "why") != 0 && !is_link_list(fact, count))
-            return err_set(err, -EINVAL, "%.80s: links: %.80s is not a list of %zu %s",
-                           validate_name_of(gpu), fact->key, count,
-                           fact->kind == FACT_TEXTS ? "words" : "numbers");
-    }
-    return 0;
+    struct err wrong = {0};
+    int rc = link_row_check(&gpu->links, &wrong);
+    return rc ? err_set(err, rc, "%.80s: %s", validate_name_of(gpu), wrong.text) : 0;
 }
 
 static bool is_load_key(const char *key)
