@@ -179,10 +179,10 @@ static bool run_end_recording(const struct run *run, const struct inputs *prepar
 
 /* Spooled results are removed only if all of them are in the inventory. A lost rank may have
  * spooled more than it could send. */
-static void run_end_spool(struct run *run, const struct inputs *prepared, bool written)
+static void run_end_spool(struct run *run, struct spooling *spooling, bool written,
+                          enum survey_exit code)
 {
     const struct root_view view = root_view(run->root);
-    const struct spooling *spooling = &prepared->spooling;
     if (view.unspooled)
         log_warning("%zu results could not be spooled: %s", view.unspooled, view.unspooled_why);
     if (spooling->failed.code)
@@ -195,6 +195,10 @@ static void run_end_spool(struct run *run, const struct inputs *prepared, bool w
         log_warning(
             "results are kept in %s: make an inventory of them with gpumemtopo-report merge",
             spooling->folder);
+    struct spool_count count;
+    /* Another rank must not make the inventory again if this one is killed while it removes them. */
+    if (done && !spool_count(spooling->folder, spooling->survey, &count))
+        spool_owner_set_merged(&spooling->owner, count.files, (int)code);
     if (done && !run->options->spool)
         spool_remove_files(spooling->folder);
     if (done && run->options->spool)
@@ -240,7 +244,7 @@ static enum survey_exit run_report(struct run *run, struct inputs *prepared)
     bool written = emit_inventory(&input, &code, &err) == 0;
     if (!written)
         log_failure(&err);
-    run_end_spool(run, prepared, written);
+    run_end_spool(run, &prepared->spooling, written, code);
     return code;
 }
 

@@ -283,6 +283,8 @@ enum spool_others spool_owner_leave(struct spool_owner *owner)
 
 void spool_owner_set_merged(struct spool_owner *owner, size_t files, int exit_code)
 {
+    if (!owner->path || !owner->identity.survey)
+        return; /* this process does not own the spool */
     owner->identity.merged = files;
     owner->identity.exit_code = exit_code;
     owner_write_identity(owner->fd, &owner->identity);

@@ -18,6 +18,7 @@
 #include "report/merge/merge.h"
 #include "survey/comm/limits.h"
 #include "survey/root/emit.h"
+#include "survey/start/exit_file.h"
 
 static void standalone_warn_of_merge(void *user, const char *text)
 {
@@ -47,22 +48,36 @@ static int merge_spool(const struct standalone_part *part, const char *survey,
     return rc;
 }
 
-/* After a success, removes the spool if all of it is in the inventory and no rank can add to it.
- * After a failure, the error is reported and the results stay: no other process need try. */
-static void standalone_leave_spool(const struct standalone_part *part,
-                                   const struct inventory *inventory, bool made, size_t files,
-                                   enum survey_exit code, struct spool_owner *owner)
+static void remove_spool(const struct standalone_part *part, const struct spool_owner *owner)
 {
-    bool keep = part->options->spool != NULL;
-    if (made && inventory->total_lost_ranks) {
-        spool_owner_set_merged(owner, files, (int)code);
-        return;
-    }
-    if (!keep && (made || (!inventory->gpu_count && !inventory->total_unmeasured)))
+    if (!part->options->spool)
         spool_remove_files(part->folder);
     spool_owner_remove(owner);
-    if (!made || !keep)
-        rmdir(part->folder); /* fails if it is not empty */
+    rmdir(part->folder); /* fails if it is not empty */
+}
+
+/* The process may be killed at any point of this. So the spool and the exit file say that the
+ * inventory is made before the first file of the spool goes: another process would otherwise make
+ * it again, from what is left. If ranks are lost, the spool stays, because they may add to it. */
+static void leave_with_inventory(const struct standalone_part *part,
+                                 const struct inventory *inventory, size_t files,
+                                 enum survey_exit code, struct spool_owner *owner)
+{
+    spool_owner_set_merged(owner, files, (int)code);
+    exit_file_write((int)code, true);
+    if (!inventory->total_lost_ranks)
+        remove_spool(part, owner);
+}
+
+/* The error is reported and the results stay: no other process need try. */
+static void leave_without_inventory(const struct standalone_part *part,
+                                    const struct inventory *inventory,
+                                    const struct spool_owner *owner)
+{
+    if (!inventory->gpu_count && !inventory->total_unmeasured)
+        remove_spool(part, owner);
+    else
+        spool_owner_remove(owner);
 }
 
 static int standalone_make_inventory(const struct standalone_part *part, size_t files,
@@ -87,7 +102,10 @@ static int standalone_make_inventory(const struct standalone_part *part, size_t 
                               basis.has_baseline ? &basis.baseline : NULL);
     if (!rc)
         rc = emit_write(&target, &inventory, out_code, err);
-    standalone_leave_spool(part, &inventory, !rc, files, *out_code, owner);
+    if (!rc)
+        leave_with_inventory(part, &inventory, files, *out_code, owner);
+    else
+        leave_without_inventory(part, &inventory, owner);
     inventory_fini(&inventory);
     report_basis_fini(&basis);
     return rc;
@@ -100,12 +118,15 @@ static int merge_as_last(const struct standalone_part *part, struct spool_owner 
     struct spool_count count;
     if (spool_count(part->folder, owner->identity.survey, &count))
         return STANDALONE_OTHERS_RUN;
-    if (count.plans < part->tasks)
-        return STANDALONE_TOO_EARLY;
-    if (count.files && count.files == owner->identity.merged) {
+    if (owner->identity.merged && count.files <= owner->identity.merged) {
         *out_code = (enum survey_exit)owner->identity.exit_code;
+        exit_file_write((int)*out_code, true);
+        if (count.files < owner->identity.merged)
+            remove_spool(part, owner); /* whoever began to remove it was killed */
         return STANDALONE_DONE;
     }
+    if (count.plans < part->tasks)
+        return STANDALONE_TOO_EARLY;
     if (part->rank_0_lost && out_file_in_place(owner->identity.output))
         return STANDALONE_RANK_0_HANGS; /* it may have written to the pipe or device already */
     int rc = standalone_make_inventory(part, count.files, owner, out_code, err);
