@@ -196,7 +196,7 @@ static void run_end_spool(struct run *run, struct spooling *spooling, bool writt
             "results are kept in %s: make an inventory of them with gpumemtopo-report merge",
             spooling->folder);
     struct spool_count count;
-    /* Another rank must not make the inventory again if this one is killed while it removes them. */
+    /* If this rank is killed while it removes them, no other makes the inventory again. */
     if (done && !spool_count(spooling->folder, spooling->survey, &count))
         spool_owner_set_merged(&spooling->owner, count.files, (int)code);
     if (done && !run->options->spool)
