@@ -43,6 +43,14 @@ void *mem_array(size_t count, size_t size)
     return array;
 }
 
+void *mem_bytes(size_t count)
+{
+    void *bytes = malloc(count ? count : 1);
+    if (!bytes)
+        mem_exhausted(count);
+    return bytes;
+}
+
 void *mem_resize(void *array, size_t old, size_t count, size_t size)
 {
     if (size && count > SIZE_MAX / size)

@@ -11,6 +11,8 @@
  * that comes from input is checked against the length of the input before. */
 void *mem_array(size_t count, size_t size);
 
+void *mem_bytes(size_t count); /* not zeroed */
+
 /* Makes room for at least `needed` elements in a growing array; doubles *capacity if needed.
  * Returns the array, which may have moved. New elements are zeroed. */
 void *mem_grow(void *array, size_t *capacity, size_t needed, size_t size);

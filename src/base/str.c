@@ -15,7 +15,7 @@ char *str_copy_n(const char *text, size_t length)
 {
     if (!text)
         return NULL;
-    char *copy = mem_resize(NULL, length + 1, length + 1, 1);
+    char *copy = mem_bytes(length + 1);
     memcpy(copy, text, length);
     copy[length] = '\0';
     return copy;
@@ -34,7 +34,7 @@ char *str_format(const char *format, ...)
     va_end(args);
     if (length < 0) /* longer than INT_MAX: no text here is */
         mem_exhausted(0);
-    char *text = mem_resize(NULL, (size_t)length + 1, (size_t)length + 1, 1);
+    char *text = mem_bytes((size_t)length + 1);
     va_start(args, format);
     vsnprintf(text, (size_t)length + 1, format, args);
     va_end(args);

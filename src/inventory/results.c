@@ -180,12 +180,25 @@ const struct fact *inventory_fact_of(const struct inventory_lookup *lookup,
     return own || !usual ? own : facts_get(usual, key);
 }
 
+/* Searches from *next on: a GPU's values have mostly the order of its model's measures. */
+static const struct measure *result_find_measure(const struct measures *measures,
+                                                 const char *metric, size_t *next)
+{
+    for (size_t i = 0; i < measures->count; i++) {
+        size_t at = (*next + i) % measures->count;
+        if (strcmp(measures->items[at].metric, metric) == 0) {
+            *next = at + 1;
+            return &measures->items[at];
+        }
+    }
+    return NULL;
+}
+
 /* The model has unit and method. It lacks them if the metric is an id on which GPUs do not agree,
  * such as the number of an SM. */
-static void result_add_value(const struct inventory_model *model,
-                             const struct inventory_value *value, struct measures *measures)
+static void result_add_value(const struct measure *of_model, const struct inventory_value *value,
+                             struct measures *measures)
 {
-    const struct measure *of_model = model ? measures_get(&model->memory, value->metric) : NULL;
     const char *reason = of_model ? of_model->reason : NULL;
     struct measure *m =
         measure_status_valued(value->status)
@@ -227,8 +240,12 @@ void inventory_result(const struct inventory_lookup *lookup, const struct invent
     schema_copy(&gpu_run_schema, &result.run, &gpu->run);
     for (int set = 0; set < INVENTORY_FACTS_COUNT; set++)
         inventory_facts_of(lookup, gpu, (enum inventory_facts)set, sets[set]);
-    for (size_t i = 0; i < gpu->value_count; i++)
-        result_add_value(model, &gpu->values[i], &result.measures);
+    size_t next = 0;
+    for (size_t i = 0; i < gpu->value_count; i++) {
+        const struct inventory_value *value = &gpu->values[i];
+        result_add_value(model ? result_find_measure(&model->memory, value->metric, &next) : NULL,
+                         value, &result.measures);
+    }
     facts_copy(&result.measured_again, &gpu->measured_again);
     result_add_notes(&gpu->links, LINK_ROW_METRIC, &result.measures);
     result_add_notes(&gpu->load, LOAD_CURVE_METRIC, &result.measures);
