@@ -1,4 +1,4 @@
-"""tools/gpu-validate predict: holds gpumemtopo-predict against hardware counters.
+"""tools/gpu-validate predict: compares gpumemtopo-predict with hardware counters.
 
     tools/gpu-validate predict OUT [--inventory FILE]     on a machine with a GPU
     tools/gpu-validate predict --counters FILE --inventory FILE [--predict PROGRAM] [--set NAME]... [--most N]

@@ -38,8 +38,8 @@ struct option {
     const char *unit;                    /* of a number, for messages: "seconds"; NULL: none */
     double min, max;
     unsigned list_max;     /* OPTION_LIST: how often it may be given; 0: OPTION_LIST_MAX */
-    const char *completes; /* what the shell offers for the value: "file" (NULL), "none", "probes",
-                              "kernels" or "words" */
+    const char *completes; /* what the shell offers for the value: "file", "none", "probes",
+                              "kernels" or "words"; NULL: what follows from kind and words */
     const char *help;      /* one line */
     const char *more;      /* the text of the man page; NULL: `help`. `text` is set in bold, the
                               argument in italics */

@@ -16,7 +16,7 @@ enum cpd_cost {
 
 /* The split of least total cost, O(n) for the mean cost and O(n log n) for ranks; the first of
  * equal ones. gain: share of the total cost that the split removes, 0..1. A constant series or n
- * below 2 gives split 0 (no split) and gain 0. 0, -EDOM or -ENOMEM. */
+ * below 2 gives split 0 (no split) and gain 0. 0 or -EDOM. */
 int cpd_single(const double *series, size_t n, enum cpd_cost cost, size_t *out_split,
                double *out_gain);
 
@@ -24,7 +24,7 @@ int cpd_single(const double *series, size_t n, enum cpd_cost cost, size_t *out_s
  * distance of the two empirical distributions, equal values taken together; critical:
  * sqrt(-(n+m)/(2nm) ln(alpha/2)), which exceeds 1 for short sides; p_value: two-sided, asymptotic
  * with Stephens' correction. These hold for a split chosen *before* looking at the data; see
- * cpd_test. -EINVAL for an empty side or alpha outside (0, 1), -EDOM, -ENOMEM. */
+ * cpd_test. -EINVAL for an empty side or alpha outside (0, 1), -EDOM. */
 struct cpd_ks {
     double statistic;
     double critical;
@@ -62,7 +62,7 @@ struct cpd_change {
     double confidence; /* 1 - p_value, 0 when not found */
 };
 
-/* 0, -EDOM, -ENOMEM, or -EINVAL for alpha outside (0, 1) or a negative step_min. If there is no
+/* 0, -EDOM, or -EINVAL for alpha outside (0, 1) or a negative step_min. If there is no
  * split (n below 2, or constant after clipping), all fields are 0 except both p-values and
  * ks.critical, which are 1. */
 int cpd_test(const double *series, size_t n, const struct cpd_options *options,

@@ -45,7 +45,7 @@ static inline uint64_t cpd__key(double value)
 /* True if no value is NaN or infinite. */
 bool cpd__finite(const double *values, size_t n);
 
-/* The values in ascending order with their positions; freed with free(). NULL: out of memory. The
+/* The values in ascending order with their positions; freed with free(). The
  * input may have infinities but no NaN. O(n). */
 struct cpd__item *cpd__sort(const double *values, size_t n);
 
@@ -64,17 +64,15 @@ size_t cpd__side_min(size_t n);
 void cpd__ks(const struct cpd__item *items, size_t n, size_t split, double alpha,
              struct cpd_ks *out_ks);
 
-/* The p-value of the best split of centred scores under random permutation (see permute.c). 0 or
- * -ENOMEM. */
-int cpd__permutation_p(const double *scores, size_t n, const struct cpd_options *options,
-                       double *out_p);
+/* The p-value of the best split of centred scores under random permutation (see permute.c). */
+double cpd__permutation_p(const double *scores, size_t n, const struct cpd_options *options);
 
 /* True if the clipped values form two groups with a clear gap; *out_threshold is then the least
  * value of the upper group. Depends only on the values, not on their order in the series. */
 bool cpd__two_levels(const struct cpd__view *view, double *out_threshold);
 
 /* The p-value of the best split of the series read as zeros (below threshold) and ones, over all
- * orders of it (see two_level.c). 0 or -ENOMEM. */
-int cpd__two_level_p(const struct cpd__view *view, double threshold, double *out_p);
+ * orders of it (see two_level.c). */
+double cpd__two_level_p(const struct cpd__view *view, double threshold);
 
 #endif

@@ -67,8 +67,6 @@ int cpd_ks_test(const double *series, size_t n, size_t split, double alpha, stru
     if (!cpd__finite(series, n))
         return -EDOM;
     struct cpd__item *items = cpd__sort(series, n);
-    if (!items)
-        return -ENOMEM;
     cpd__ks(items, n, split, alpha, out_ks);
     free(items);
     return 0;

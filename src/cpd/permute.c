@@ -24,17 +24,12 @@ struct blocks {
     size_t side_min; /* in blocks */
 };
 
-static int blocks_init(struct blocks *blocks, const double *scores, size_t n)
+static void blocks_init(struct blocks *blocks, const double *scores, size_t n)
 {
     size_t length = (n + BLOCKS_MAX - 1) / BLOCKS_MAX;
     size_t count = n / length;
     double *sums = mem_array(count, sizeof *sums);
     double *weights = mem_array(count, sizeof *weights);
-    if (!sums || !weights) {
-        free(sums);
-        free(weights);
-        return -ENOMEM;
-    }
     double total = 0.0;
     for (size_t i = 0; i < count * length; i++) {
         sums[i / length] += scores[i];
@@ -46,7 +41,6 @@ static int blocks_init(struct blocks *blocks, const double *scores, size_t n)
         weights[i] = 1.0 / ((double)(i + 1) * (double)(count - i - 1));
     }
     *blocks = (struct blocks){sums, weights, count, (cpd__side_min(n) + length - 1) / length};
-    return 0;
 }
 
 static void blocks_fini(struct blocks *blocks)
@@ -117,16 +111,12 @@ static double estimate_p(const struct blocks *blocks, const struct cpd_options *
     return ((double)reached + 1.0) / ((double)rounds + 1.0);
 }
 
-int cpd__permutation_p(const double *scores, size_t n, const struct cpd_options *options,
-                       double *out_p)
+double cpd__permutation_p(const double *scores, size_t n, const struct cpd_options *options)
 {
     struct blocks blocks;
-    int result = blocks_init(&blocks, scores, n);
-    if (result < 0)
-        return result;
+    blocks_init(&blocks, scores, n);
     double p = estimate_p(&blocks, options);
     double least = least_p(n);
-    *out_p = p > least ? p : least;
     blocks_fini(&blocks);
-    return 0;
+    return p > least ? p : least;
 }

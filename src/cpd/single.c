@@ -29,24 +29,17 @@ int cpd_single(const double *series, size_t n, enum cpd_cost cost, size_t *out_s
         *out_gain = 0.0;
         return 0;
     }
-    int result = -ENOMEM;
     struct cpd__item *items = NULL;
     double *scores = mem_array(n, sizeof *scores);
-    if (!scores)
-        goto out;
     if (cost == CPD_COST_RANK) {
         items = cpd__sort(series, n);
-        if (!items)
-            goto out;
         view.items = items;
         cpd__scores_rank(&view, scores);
     } else {
         cpd__scores_mean(&view, scores);
     }
     cpd__best_split(scores, n, out_split, out_gain);
-    result = 0;
-out:
     free(items);
     free(scores);
-    return result;
+    return 0;
 }

@@ -45,7 +45,7 @@ static bool sort_pass(const struct cpd__item *from, struct cpd__item *to, size_t
 static struct cpd__item *sort_few(const double *values, size_t n)
 {
     struct cpd__item *items = mem_array(n, sizeof *items);
-    for (size_t i = 0; i < n && items; i++) {
+    for (size_t i = 0; i < n; i++) {
         size_t at = i;
         for (; at > 0 && cpd__key(items[at - 1].value) > cpd__key(values[i]); at--)
             items[at] = items[at - 1];
@@ -61,11 +61,6 @@ struct cpd__item *cpd__sort(const double *values, size_t n)
     size_t counts[PASSES][DIGITS] = {{0}};
     struct cpd__item *items = mem_array(n, sizeof *items);
     struct cpd__item *spare = mem_array(n, sizeof *spare);
-    if (!items || !spare) {
-        free(items);
-        items = NULL;
-        goto out;
-    }
     for (size_t i = 0; i < n; i++) {
         items[i] = (struct cpd__item){values[i], i};
         for (int pass = 0; pass < PASSES; pass++)
@@ -78,7 +73,6 @@ struct cpd__item *cpd__sort(const double *values, size_t n)
             spare = swap;
         }
     }
-out:
     free(spare);
     return items;
 }

@@ -56,32 +56,25 @@ struct calibrated {
 /* Both tests condition on the values without their order. Which of them run depends only on the
  * values, so that choice needs no correction. Taking the smaller of two p-values does
  * (Bonferroni). */
-static int calibrate(const struct cpd__view *view, const double *ranks,
-                     const struct cpd_options *options, struct calibrated *out)
+static struct calibrated calibrate(const struct cpd__view *view, const double *ranks,
+                                   const struct cpd_options *options)
 {
     struct calibrated result = {.p = 1.0};
     bool two_levels = cpd__two_levels(view, &result.threshold);
     double p_levels = 1.0;
     if (two_levels) {
-        int failed = cpd__two_level_p(view, result.threshold, &p_levels);
-        if (failed < 0)
-            return failed;
+        p_levels = cpd__two_level_p(view, result.threshold);
         bool clear = 2.0 * p_levels <= clear_share * options->alpha;
         if (view->n < BOTH_TESTS_MIN || clear) {
             result.by_levels = true;
             result.p = clear ? 2.0 * p_levels : p_levels;
-            *out = result;
-            return 0;
+            return result;
         }
     }
-    double p_ranks;
-    int failed = cpd__permutation_p(ranks, view->n, options, &p_ranks);
-    if (failed < 0)
-        return failed;
+    double p_ranks = cpd__permutation_p(ranks, view->n, options);
     result.by_levels = two_levels && (2.0 * p_levels <= options->alpha || p_levels <= p_ranks);
     result.p = fmin(1.0, two_levels ? 2.0 * fmin(p_levels, p_ranks) : p_ranks);
-    *out = result;
-    return 0;
+    return result;
 }
 
 /* Ranks ignore distances, so their best split is unreliable if one side is short. If the two-level
@@ -100,14 +93,11 @@ static void scores_for_split(const struct cpd__view *view, enum cpd_cost cost,
     }
 }
 
-static int judge(const struct cpd__view *view, const struct cpd_options *options, double *scores,
-                 struct cpd_change *out_change)
+static struct cpd_change judge(const struct cpd__view *view, const struct cpd_options *options,
+                               double *scores)
 {
-    struct calibrated calibrated;
     cpd__scores_rank(view, scores);
-    int failed = calibrate(view, scores, options, &calibrated);
-    if (failed < 0)
-        return failed;
+    struct calibrated calibrated = calibrate(view, scores, options);
     struct cpd_change change = {.p_value = calibrated.p};
     scores_for_split(view, options->cost, &calibrated, scores);
     cpd__best_split(scores, view->n, &change.split, &change.gain);
@@ -117,8 +107,7 @@ static int judge(const struct cpd__view *view, const struct cpd_options *options
     change.found = change.p_value <= options->alpha && change.ks.p_value <= options->alpha &&
                    fabs(change.step) >= options->step_min;
     change.confidence = change.found ? 1.0 - change.p_value : 0.0;
-    *out_change = change;
-    return 0;
+    return change;
 }
 
 int cpd_test(const double *series, size_t n, const struct cpd_options *options,
@@ -128,27 +117,22 @@ int cpd_test(const double *series, size_t n, const struct cpd_options *options,
         return -EINVAL;
     if (!cpd__finite(series, n))
         return -EDOM;
-    int result = -ENOMEM;
     double *scores = mem_array(n, sizeof *scores);
     struct cpd__item *items = cpd__sort(series, n);
-    if (!scores || !items)
-        goto out;
     struct cpd__view view = {.series = series, .items = items, .n = n};
     if (n > 0) {
         view.lo = items[clip_count(n)].value;
         view.hi = items[n - 1 - clip_count(n)].value;
     }
     if (view.lo < view.hi) {
-        result = judge(&view, options, scores, out_change);
+        *out_change = judge(&view, options, scores);
     } else {
         *out_change = (struct cpd_change){
             .p_value = 1.0,
             .ks = {.critical = 1.0, .p_value = 1.0},
         };
-        result = 0;
     }
-out:
     free(items);
     free(scores);
-    return result;
+    return 0;
 }

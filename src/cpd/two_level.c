@@ -97,13 +97,11 @@ static double reach(const struct walk *walk, size_t s)
 
 /* Propagates the probabilities of J = 0 .. ones along the walk and removes those that reach the
  * statistic. Summing what is removed, not what stays, keeps small p-values precise. */
-static int exact_p(const struct walk *walk, double *out_p)
+static double exact_p(const struct walk *walk)
 {
     size_t n = walk->n;
     size_t ones = walk->ones;
     double *stay = mem_array(ones + 1, sizeof *stay);
-    if (!stay)
-        return -ENOMEM;
     double left = 0.0;
     size_t low = 0;
     size_t end = 1; /* stay is 0 outside [low, end) */
@@ -131,8 +129,7 @@ static int exact_p(const struct walk *walk, double *out_p)
         }
     }
     free(stay);
-    *out_p = left < 1.0 ? left : 1.0;
-    return 0;
+    return left < 1.0 ? left : 1.0;
 }
 
 static double divergence(double a, double b)
@@ -183,14 +180,11 @@ static double union_bound(const struct walk *walk)
     return sum < 1.0 ? sum : 1.0;
 }
 
-int cpd__two_level_p(const struct cpd__view *view, double threshold, double *out_p)
+double cpd__two_level_p(const struct cpd__view *view, double threshold)
 {
     struct walk walk = observe(view, threshold);
     double width = sqrt(walk.statistic) + 2.0; /* a wider walk has already reached the statistic */
     if (width > (double)walk.ones + 1.0)
         width = (double)walk.ones + 1.0;
-    if (width * (double)walk.n <= cells_max)
-        return exact_p(&walk, out_p);
-    *out_p = union_bound(&walk);
-    return 0;
+    return width * (double)walk.n <= cells_max ? exact_p(&walk) : union_bound(&walk);
 }

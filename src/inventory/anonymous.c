@@ -85,16 +85,21 @@ static void clean_facts(void *names, struct facts *facts)
     anonymous_facts(names, facts);
 }
 
-void anonymous_apply(struct pseudonyms *names, struct inventory *inventory)
+void anonymous_apply_to(struct pseudonyms *names, const struct schema *schema, void *object)
 {
     const struct schema_visitor visitor = {clean_text, clean_facts, names};
+    schema_visit(schema, object, &visitor);
+}
+
+void anonymous_apply(struct pseudonyms *names, struct inventory *inventory)
+{
     for (size_t i = 0; i < inventory->model_count; i++) {
         const struct measures *memory = &inventory->models[i].memory;
         for (size_t k = 0; k < memory->count; k++)
             if (maps_the_die(memory->items[k].metric))
                 facts_remove(&memory->items[k].notes, "map");
     }
-    schema_visit(&inventory_schema, inventory, &visitor);
+    anonymous_apply_to(names, &inventory_schema, inventory);
     anonymous_command(inventory->command, &inventory->command_count);
     inventory->anonymous = true;
 }
@@ -116,8 +121,8 @@ void anonymous_inventories(struct inventory *const *inventories, size_t count,
 /* The value of this flag is a number or one of a few words. */
 static bool has_plain_value(const char *flag, size_t length)
 {
-    static const char *const flags[] = {"--profile", "--probes", "--time-limit", "--busy",
-                                        "--seed"};
+    static const char *const flags[] = {"--profile", "--probes", "--time-limit",
+                                        "--load",    "--busy",   "--seed"};
     for (size_t i = 0; i < COUNT_OF(flags); i++)
         if (strlen(flags[i]) == length && strncmp(flags[i], flag, length) == 0)
             return true;

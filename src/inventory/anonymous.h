@@ -18,10 +18,14 @@ void anonymous_apply(struct pseudonyms *names, struct inventory *inventory);
 void anonymous_inventories(struct inventory *const *inventories, size_t count,
                            const struct inventory *baseline);
 
+/* Replaces all names in a struct; the names are sealed. */
+void anonymous_apply_to(struct pseudonyms *names, const struct schema *schema, void *object);
+
 /* Facts of a GPU: its serial number and texts. */
 void anonymous_facts(struct pseudonyms *names, struct facts *facts);
 
-/* Keeps of a command line the program, its flags, and the values of flags that name no file. */
+/* Keeps of a command line the program, its flags, and the values of those flags of a survey whose
+ * value is a number or one of a few words. */
 void anonymous_command(char **command, size_t *count);
 
 #endif

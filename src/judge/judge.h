@@ -76,11 +76,9 @@ int judge_add_inventory(struct judge *judge, const struct inventory *inventory, 
 void judge_compare(struct judge *judge);
 
 /* Calls `take` for every figure by which a GPU would be accused, all of one GPU in a row. To be
- * called after judge_compare. Returns the first error of `take`. */
-typedef int judge_suspicion_taker(void *user, const char *uuid, const char *metric,
-                                  struct err *err);
-int judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, void *user,
-                     struct err *err);
+ * called after judge_compare. */
+typedef void judge_suspicion_taker(void *user, const char *uuid, const char *metric);
+void judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, void *user);
 
 /* Says that second measurements are over: figures that look bad and have no second value are not
  * confirmed. To be called after judge_compare. */

@@ -100,12 +100,6 @@ uint32_t symbols_of_guessed(struct symbols *symbols, const char *text, uint32_t 
     return text ? symbols_add_guessed(symbols, text, strlen(text), guess) : 0;
 }
 
-int symbols_text(struct symbols *symbols, const char *text, uint32_t *out_symbol)
-{
-    *out_symbol = symbols_of(symbols, text);
-    return 0;
-}
-
 uint32_t symbols_find(const struct symbols *symbols, const char *text)
 {
     if (!symbols->bucket_count || !text)

@@ -30,9 +30,6 @@ uint32_t symbols_add_guessed(struct symbols *symbols, const void *data, size_t l
 uint32_t symbols_of(struct symbols *symbols, const char *text);
 uint32_t symbols_of_guessed(struct symbols *symbols, const char *text, uint32_t guess);
 
-/* The same as an out parameter. Always 0. */
-int symbols_text(struct symbols *symbols, const char *text, uint32_t *out_symbol);
-
 /* The number of a text; 0 if it was not added. */
 uint32_t symbols_find(const struct symbols *symbols, const char *text);
 

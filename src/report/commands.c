@@ -360,7 +360,7 @@ const struct command command_table[] = {
      command_diff},
     {"history", "FILE...", "over time: repeat offenders, trends, moved cards", 1, COMMAND_FILES_MAX,
      OPTIONS(history_options), command_history},
-    {"accept", "FILE", "hold a delivery against its order", 1, 1, OPTIONS(accept_options),
+    {"accept", "FILE", "compare a delivery with its order", 1, 1, OPTIONS(accept_options),
      command_accept,
      .no_anonymous = "supplier and customer must know which GPU is meant, not pseudonyms"},
     {"drain", "FILE", "print scontrol commands that drain bad nodes", 1, 1, NO_OPTIONS,

@@ -171,6 +171,14 @@ void schema_decode(const struct schema *schema, struct wire_reader *reader, void
 /* Differs between tables whose binary forms differ: by the keys, types and order of the rows. */
 uint32_t schema_wire_version(const struct schema *schema);
 
+/* The binary form behind its version, for files and messages that another version of the program
+ * may have written. Reading: -EBADMSG for another version or if nothing is there, *object is empty
+ * then; what else is wrong is in reader->bad. */
+void schema_encode_versioned(const struct schema *schema, const void *object,
+                             struct strbuf *buffer);
+int schema_decode_versioned(const struct schema *schema, struct wire_reader *reader, void *object,
+                            struct err *err);
+
 /* Calls the visitor for every text and all facts that are not public. */
 struct schema_visitor {
     void (*text)(void *user, enum schema_privacy privacy, char **text);

@@ -1,4 +1,5 @@
 /* The binary form of structs that a schema describes: members in the order of the rows. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,4 +200,24 @@ void schema_decode(const struct schema *schema, struct wire_reader *reader, void
             decode_item(field, reader, (char *)object + field->offset);
     }
     reader->bad |= !reader->bad && schema->sound && !schema->sound(object);
+}
+
+void schema_encode_versioned(const struct schema *schema, const void *object, struct strbuf *buffer)
+{
+    wire_put_u32(buffer, schema_wire_version(schema));
+    schema_encode(schema, object, buffer);
+}
+
+int schema_decode_versioned(const struct schema *schema, struct wire_reader *reader, void *object,
+                            struct err *err)
+{
+    memset(object, 0, schema->size);
+    uint32_t version = wire_get_u32(reader);
+    if (reader->bad)
+        return wire_end(reader, schema->name, err);
+    if (version != schema_wire_version(schema))
+        return err_set(err, -EBADMSG, "the %s was written by another version of the program",
+                       schema->name);
+    schema_decode(schema, reader, object);
+    return 0;
 }

@@ -198,7 +198,7 @@ static void put_fact(struct strbuf *buffer, const struct fact *fact)
     wire_put_u32(buffer, fact->count);
     for (size_t i = 0; i < fact->count; i++)
         if (kind == FACT_NUMBERS)
-            wire_put_f64(buffer, fact->numbers[i]);
+            wire_put_f64(buffer, isinf(fact->numbers[i]) ? NAN : fact->numbers[i]); /* no value */
         else
             wire_put_text(buffer, fact->texts[i]);
 }
@@ -234,14 +234,6 @@ uint32_t wire_get_items(struct wire_reader *reader, size_t item_bytes)
     return reader->bad ? 0 : count;
 }
 
-static uint32_t hash(const char *text)
-{
-    uint32_t value = 2166136261u; /* FNV-1a */
-    for (; *text; text++)
-        value = (value ^ (unsigned char)*text) * 16777619u;
-    return value;
-}
-
 static bool stands_before(const char *const *keys, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -260,7 +252,7 @@ bool wire_repeats(const char *const *keys, size_t count)
         return false;
     memset(marks, 0, sizeof marks);
     for (size_t i = 0; i < count; i++) {
-        uint32_t mark = hash(keys[i]) % MARKS;
+        size_t mark = str_hash(keys[i]) % MARKS;
         if (marks[mark / 64] >> mark % 64 & 1 && stands_before(keys, i))
             return true;
         marks[mark / 64] |= (uint64_t)1 << mark % 64;

@@ -286,15 +286,14 @@ void survey_end_fini(struct survey_end *end)
 static int measure_suspects_again(struct run *run, struct inputs *prepared, struct err *err)
 {
     const struct root_view view = root_view(run->root);
-    size_t suspects = 0;
     if (interrupted || comm_is_standalone(run->comm))
         return 0;
     int rc = judging_compare(&prepared->judging, view.unmeasured, view.unmeasured_count, err);
     if (rc)
         return rc;
-    rc = judging_measure_again(&prepared->judging, run->root, &suspects, err);
-    if (rc || !suspects)
-        return rc;
+    size_t suspects = judging_measure_again(&prepared->judging, run->root);
+    if (!suspects)
+        return 0;
     progress_clear(&run->progress);
     if (!run->options->quiet)
         log_info("%zu GPU%s measured again: %s", suspects, suspects == 1 ? " is" : "s are",

@@ -158,14 +158,8 @@ static int worker_open_source(const struct worker_request *request,
     if (rc)
         return rc;
     source->attempt = request->attempt;
-    if (!request->record) {
-        *out_source = source;
-        return 0;
-    }
-    rc = device_source_record(source, WORKER_RECORD_FD, out_source, err);
-    if (rc)
-        device_source_destroy(source);
-    return rc;
+    *out_source = request->record ? device_source_record(source, WORKER_RECORD_FD) : source;
+    return 0;
 }
 
 /* Borrows the source's strings; must not be released. */

@@ -26,21 +26,36 @@ static void take_all(const uint8_t *data, size_t size, bool listing)
     frame_reader_fini(&reader);
 }
 
+/* The bytes behind the version that the empty message begins with; the buffer is used for both. */
+static struct frame behind_version(struct strbuf *empty, const struct frame *frame)
+{
+    empty->length = 4;
+    strbuf_append(empty, frame->payload, frame->length);
+    return (struct frame){.type = frame->type, .payload = empty->data, .length = empty->length};
+}
+
 /* What the ranks tell each other has the same form. */
 static void take_messages(const struct frame *frame)
 {
     struct err err = {0};
     struct announce announce = {0};
     struct assignment assignment = {0};
+    struct strbuf announced = {0}, assigned = {0};
+    announce_encode(&announce, &announced);
+    assignment_encode(&assignment, &assigned);
+    const struct frame to_root = behind_version(&announced, frame);
+    const struct frame to_rank = behind_version(&assigned, frame);
     struct result_message result = {0};
     bool lost_ranks;
-    if (announce_decode(frame, &announce, &err) == 0)
+    if (announce_decode(&to_root, &announce, &err) == 0)
         announce_fini(&announce);
-    if (assignment_decode(frame, &assignment, &err) == 0)
+    if (assignment_decode(&to_rank, &assignment, &err) == 0)
         assignment_fini(&assignment);
     if (message_result_decode(frame, &result, &err) == 0)
         message_result_fini(&result);
     message_quit_decode(frame, &lost_ranks, &err);
+    strbuf_fini(&announced);
+    strbuf_fini(&assigned);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

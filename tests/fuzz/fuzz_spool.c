@@ -18,7 +18,9 @@ static void read_whole(const uint8_t *data, size_t size)
 /* A file whose frame of that type has these bytes. */
 static void read_frame(const uint8_t *data, size_t size, uint32_t type)
 {
-    struct strbuf file = {0}, origin = {0};
+    const struct schema *schema = type == 1 ? &spool_origin_schema : &spool_plan_schema;
+    struct strbuf file = {0}, origin = {0}, content = {0};
+    wire_put_u32(&origin, schema_wire_version(&spool_origin_schema));
     for (int i = 0; i < 3; i++)
         wire_put_text(&origin, "a");
     for (int i = 0; i < 2; i++)
@@ -26,10 +28,14 @@ static void read_frame(const uint8_t *data, size_t size, uint32_t type)
     strbuf_printf(&file, "gpumemtopo spool %d\n", SPOOL_SCHEMA);
     if (type != 1)
         frame_write(&file, 1, origin.data, origin.length);
-    frame_write(&file, type, data, size);
+    if (type != 2)
+        wire_put_u32(&content, schema_wire_version(schema));
+    strbuf_append(&content, (const char *)data, size);
+    frame_write(&file, type, content.data, content.length);
     read_whole((const uint8_t *)file.data, file.length);
     strbuf_fini(&file);
     strbuf_fini(&origin);
+    strbuf_fini(&content);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -48,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct gpu_result result = {0};
     struct err err = {0};
     uint8_t *sealed = malloc(size + 8);
-    uint32_t sum = frame_crc32(data, size), version = 4;
+    uint32_t sum = frame_crc32(data, size), version = schema_wire_version(&gpu_result_schema);
     memcpy(sealed, &version, 4);
     memcpy(sealed + 4, &sum, 4);
     memcpy(sealed + 8, data, size);

@@ -122,10 +122,11 @@ static void filters_commands(void **state)
 {
     (void)state;
     static const char *const given[] = {
-        "gpumemtopo-survey",  "--profile", "quick", "-o",  "gpu1.yaml",
-        "--baseline=/home/x", "--seed=5",  "-cfoo", "rest"};
-    static const char *const kept[] = {"gpumemtopo-survey", "--profile", "quick", "-o",
-                                       "--baseline",        "--seed=5",  "-c"};
+        "gpumemtopo-survey", "--profile", "quick", "-o",    "gpu1.yaml", "--baseline=/home/x",
+        "--seed=5",          "--load",    "60",    "-cfoo", "rest"};
+    static const char *const kept[] = {
+        "gpumemtopo-survey", "--profile", "quick", "-o", "--baseline",
+        "--seed=5",          "--load",    "60",    "-c"};
     char *command[COUNT_OF(given)];
     size_t count = COUNT_OF(given);
     for (size_t i = 0; i < count; i++)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds gpumemtopo-predict against the counters of an H200: counters.py ROOT PREDICT MOST_SECTORS
+"""Compares gpumemtopo-predict with the counters of an H200: counters.py ROOT PREDICT MOST_SECTORS
 
 The launches of tests/predict/counters_h200.csv with at most so many sectors are predicted from the inventory of the
 same card. Their mean errors must not exceed what the model has reached."""

@@ -1,6 +1,6 @@
 """The page of predictions: its text by itself, and in headless Chromium where that is installed.
 
-page.py text|browser PREDICT SOURCE_ROOT FOLDER_FOR_SCREENSHOTS. Every figure of the page is held against YAML.
+page.py text|browser PREDICT SOURCE_ROOT FOLDER_FOR_SCREENSHOTS. Every figure of the page is compared with YAML.
 """
 import math
 import pathlib

@@ -1,4 +1,4 @@
-/* Random cache geometries as simulated GPUs: the truth that probes are held against. */
+/* Random cache geometries as simulated GPUs: the truth that probes are compared with. */
 #ifndef GPUMEMTOPO_TESTS_PROBES_GEOMETRY_H
 #define GPUMEMTOPO_TESTS_PROBES_GEOMETRY_H
 

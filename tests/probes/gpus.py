@@ -5,7 +5,7 @@ Each has every memory, of any size, line, sharing and latency; the survey's `sta
 against what was drawn. Prints what was right, what was told with doubt (noisy, failed, a lower bound) and
 what was wrong and called confident; then, attribute by attribute, how often values of a confidence were
 right (docs/METHOD.md has this table). Fails when a value was wrong and called confident. With `structure`
-as last argument it holds sets, ways, index and policy against what was drawn instead.
+as last argument it compares sets, ways, index and policy with what was drawn instead.
 """
 import concurrent.futures
 import math

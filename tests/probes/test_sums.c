@@ -33,7 +33,7 @@ static void put(struct measures *measures, const char *metric, double value)
     m->confidence = 1;
 }
 
-/* A figure that does not add up is noisy, less sure, and says what it was held against. */
+/* A figure that does not add up is noisy, less sure, and says what it was compared with. */
 static void check(const struct measures *all, const char *metric, bool ok, const char *what)
 {
     const struct measure *m = measures_get(all, metric);
@@ -62,7 +62,7 @@ static void latencies_add_up(void **state)
     }
 }
 
-/* The status of a memory's line, once it was held against a size of this status. */
+/* The status of a memory's line, once it was compared with a size of this status. */
 static enum measure_status line_beside(const char *memory, enum measure_status size_status)
 {
     struct measures all = {0};

@@ -335,11 +335,13 @@ static void wire_is_exact_and_bounded(void **state)
     strbuf_fini(&bytes);
 }
 
-/* Each makes a value that the reader must refuse; the last two are repaired when written. */
+/* Each makes a value that the reader must refuse; from the sixth on they are repaired when written,
+ * so the fifth is put into the bytes. */
 static void wire_refuses_what_is_not_sound(void **state)
 {
     (void)state;
-    for (int row = 0; row < 8; row++) {
+    const double number = 12345.0625, infinite = HUGE_VAL;
+    for (int row = 0; row < 9; row++) {
         struct tree tree, again = {0};
         struct strbuf bytes = {0};
         make_tree(&tree);
@@ -354,10 +356,17 @@ static void wire_refuses_what_is_not_sound(void **state)
         else if (row == 4)
             strcpy(tree.leaves[0].name, "b");
         else if (row == 5)
-            tree.facts.items[2].numbers[0] = HUGE_VAL;
+            tree.facts.items[2].numbers[0] = number;
         else if (row == 6)
             tree.leaves[0].weight = HUGE_VAL;
+        else if (row == 7)
+            tree.facts.items[2].numbers[0] = HUGE_VAL;
         schema_encode(&tree_schema, &tree, &bytes);
+        if (row == 5) {
+            char *at = memmem(bytes.data, bytes.length, &number, sizeof number);
+            assert_non_null(at);
+            memcpy(at, &infinite, sizeof infinite);
+        }
         struct wire_reader reader = {.data = (unsigned char *)bytes.data, .length = bytes.length};
         schema_decode(&tree_schema, &reader, &again);
         if (reader.bad != (row < 6))
@@ -366,6 +375,31 @@ static void wire_refuses_what_is_not_sound(void **state)
         schema_fini(&tree_schema, &again);
         strbuf_fini(&bytes);
     }
+}
+
+/* What another version wrote is refused, whatever follows. */
+static void wire_knows_its_version(void **state)
+{
+    (void)state;
+    struct tree tree, again;
+    struct strbuf bytes = {0};
+    struct err err = {0};
+    make_tree(&tree);
+    schema_encode_versioned(&tree_schema, &tree, &bytes);
+    for (int row = 0; row < 3; row++) {
+        struct wire_reader reader = {.data = (unsigned char *)bytes.data,
+                                     .length = row == 2 ? 3 : bytes.length};
+        bytes.data[0] = (char)(bytes.data[0] ^ (row == 1));
+        int rc = schema_decode_versioned(&tree_schema, &reader, &again, &err);
+        assert_int_equal(rc, row ? -EBADMSG : 0);
+        if (row == 1)
+            assert_string_equal(err.text, "the tree was written by another version of the program");
+        else
+            assert_int_equal(wire_end(&reader, "tree", &err), rc);
+        schema_fini(&tree_schema, &again);
+    }
+    schema_fini(&tree_schema, &tree);
+    strbuf_fini(&bytes);
 }
 
 static void see_text(void *user, enum schema_privacy privacy, char **text)
@@ -400,6 +434,7 @@ int main(void)
         cmocka_unit_test(bad_text_is_explained),
         cmocka_unit_test(wire_is_exact_and_bounded),
         cmocka_unit_test(wire_refuses_what_is_not_sound),
+        cmocka_unit_test(wire_knows_its_version),
         cmocka_unit_test(private_texts_are_visited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

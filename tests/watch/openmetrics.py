@@ -1,4 +1,4 @@
-"""The output of --openmetrics, held against the rules of OpenMetrics 1.0 by a parser of its own.
+"""The output of --openmetrics, compared with the rules of OpenMetrics 1.0 by a parser of its own.
 
 openmetrics.py REPORT PRINT_RICH
 """

@@ -1,4 +1,4 @@
-"""What the metrics say of single GPUs and nodes, held against the inventory: kinds, counters, nodes, missing results.
+"""What the metrics say of single GPUs and nodes, compared with the inventory: kinds, counters, nodes, missing results.
 
 states.py REPORT
 """

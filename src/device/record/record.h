@@ -17,9 +17,8 @@ enum { RECORD_BODY_MAX = 60 * 1024 * 1024, RECORD_JOBS_MAX = 1 << 16 };
 
 /* A source that writes to `fd` every call of its devices before it is made and every answer after
  * it, so that everything is there up to the point where a process dies. Takes over the inner
- * source, unless it fails. One device at a time. */
-int device_source_record(struct device_source *inner, int fd, struct device_source **out_source,
-                         struct err *err);
+ * source. One device at a time. */
+struct device_source *device_source_record(struct device_source *inner, int fd);
 
 /* How many of the bytes written to the descriptor form whole entries, and whether nothing is
  * missing. */

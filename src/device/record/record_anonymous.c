@@ -33,31 +33,12 @@ static char *without_comments(const char *text)
     return out.data ? out.data : str_copy("");
 }
 
-/* Puts pseudonyms into a part of the record. */
-static void record_clean_text(void *names, enum schema_privacy privacy, char **text)
-{
-    if (privacy == SCHEMA_PRIVATE_TEXT)
-        pseudonyms_clean(names, text);
-    else
-        pseudonyms_replace(names,
-                           privacy == SCHEMA_PRIVATE_GPU    ? PSEUDONYM_GPU
-                           : privacy == SCHEMA_PRIVATE_SLOT ? PSEUDONYM_SLOT
-                                                            : PSEUDONYM_NODE,
-                           text);
-}
-
-static void clean_part(const struct schema *schema, void *part, struct pseudonyms *names)
-{
-    const struct schema_visitor visitor = {.text = record_clean_text, .user = names};
-    schema_visit(schema, part, &visitor);
-}
-
 static int create_copy(const char *path, const struct record_provenance *from,
                        struct pseudonyms *names, struct record_file **out_file, struct err *err)
 {
     struct record_provenance clean;
     schema_copy(&record_provenance_schema, &clean, from);
-    clean_part(&record_provenance_schema, &clean, names);
+    anonymous_apply_to(names, &record_provenance_schema, &clean);
     anonymous_command(clean.command, &clean.command_count);
     free(clean.config_text);
     clean.config_text = without_comments(from->config_text);
@@ -170,7 +151,7 @@ static int copy_gpu(const struct record *record, const struct record_gpu *gpu,
     struct strbuf body = {0}, clean_body = {0}, part = {0};
     struct record_gpu clean;
     schema_copy(&record_gpu_schema, &clean, gpu);
-    clean_part(&record_gpu_schema, &clean, names);
+    anonymous_apply_to(names, &record_gpu_schema, &clean);
     int rc = record_read_body(record, gpu, &body, err);
     if (!rc)
         rc = copy_body(&body, gpu->body_offset, names, &clean_body, err);
@@ -205,7 +186,7 @@ int record_anonymous_copy(const char *from, const char *to, struct pseudonyms *n
     if (!rc) {
         struct record_survey survey;
         schema_copy(&record_survey_schema, &survey, record_survey(record));
-        clean_part(&record_survey_schema, &survey, names);
+        anonymous_apply_to(names, &record_survey_schema, &survey);
         rc = record_file_finish(file, &survey, err);
         record_survey_fini(&survey);
     }

@@ -184,19 +184,16 @@ static void recording_destroy(struct device_source *source)
     free(recording);
 }
 
-int device_source_record(struct device_source *inner, int fd, struct device_source **out_source,
-                         struct err *err)
+struct device_source *device_source_record(struct device_source *inner, int fd)
 {
     static const struct device_source_ops ops = {.backend = "record",
                                                  .open = recording_open,
                                                  .look = recording_look,
                                                  .destroy = recording_destroy};
     struct recording *recording = mem_array(1, sizeof *recording);
-    (void)err;
     recording->base = *inner;
     recording->base.ops = &ops;
     recording->inner = inner;
     recording->sink.fd = fd;
-    *out_source = &recording->base;
-    return 0;
+    return &recording->base;
 }

@@ -33,7 +33,7 @@ static const struct schema_field origin_fields[] = {
     {"seed", FIELD_U64(struct spool_origin, seed)},
     {"time_ms", FIELD_U64(struct spool_origin, time_ms)},
 };
-static const struct schema origin_schema = {
+const struct schema spool_origin_schema = {
     .name = "origin", .size = sizeof(struct spool_origin), SCHEMA_FIELDS(origin_fields)};
 
 static const struct schema_field plan_fields[] = {
@@ -64,10 +64,10 @@ static bool plan_is_sound(const void *object)
     return plan->ranks <= RANKS_MAX && (!plan->apart || plan->rank < plan->ranks);
 }
 
-static const struct schema plan_schema = {.name = "survey",
-                                          .size = sizeof(struct spool_survey),
-                                          SCHEMA_FIELDS(plan_fields),
-                                          .sound = plan_is_sound};
+const struct schema spool_plan_schema = {.name = "survey",
+                                         .size = sizeof(struct spool_survey),
+                                         SCHEMA_FIELDS(plan_fields),
+                                         .sound = plan_is_sound};
 
 static bool plain(char c)
 {
@@ -120,7 +120,7 @@ static int spool_write_file(const char *path, const struct spool_origin *origin,
     struct new_file file = {0};
     struct strbuf bytes = {0}, payload = {0};
     strbuf_printf(&bytes, "%s%d\n", magic, SPOOL_SCHEMA);
-    schema_encode(&origin_schema, origin, &payload);
+    schema_encode_versioned(&spool_origin_schema, origin, &payload);
     frame_write(&bytes, FRAME_ORIGIN, payload.data, payload.length);
     frame_write(&bytes, type, content->data, content->length);
     int rc = bytes.failed || payload.failed || content->failed
@@ -159,7 +159,7 @@ int spool_write_survey(const char *folder, const struct spool_origin *origin,
     char *name = survey->apart ? str_format("%s%s%u", origin->survey, rank_infix, survey->rank)
                                : str_copy(origin->survey);
     char *path = path_of(folder, survey_prefix, name);
-    schema_encode(&plan_schema, survey, &content);
+    schema_encode_versioned(&spool_plan_schema, survey, &content);
     int rc = spool_write_file(path, origin, FRAME_SURVEY, &content, err);
     free(path);
     free(name);
@@ -251,15 +251,15 @@ static int decode_frame(const struct frame *frame, const struct schema *schema, 
                         struct err *err)
 {
     struct wire_reader reader = frame_values(frame);
-    schema_decode(schema, &reader, object);
-    return wire_end(&reader, schema->name, err);
+    int rc = schema_decode_versioned(schema, &reader, object, err);
+    return rc ? rc : wire_end(&reader, schema->name, err);
 }
 
 static int spool_read_content(const struct frame *frame, struct spool_file *file, struct err *err)
 {
     if (frame->type == FRAME_SURVEY) {
         file->kind = SPOOL_SURVEY;
-        return decode_frame(frame, &plan_schema, &file->survey, err);
+        return decode_frame(frame, &spool_plan_schema, &file->survey, err);
     }
     if (frame->type != FRAME_GPU)
         return err_set(err, -EBADMSG, "contains neither a GPU nor a survey");
@@ -278,7 +278,7 @@ static int spool_read_frames(struct frame_reader *reader, struct spool_file *fil
         return rc;
     if (frame.type != FRAME_ORIGIN)
         return err_set(err, -EBADMSG, "it does not say which survey it belongs to");
-    rc = decode_frame(&frame, &origin_schema, &file->origin, err);
+    rc = decode_frame(&frame, &spool_origin_schema, &file->origin, err);
     if (rc)
         return rc;
     rc = next_frame(reader, &frame, err);
@@ -315,9 +315,9 @@ int spool_read(const void *data, size_t length, const char *name, struct spool_f
 
 void spool_file_fini(struct spool_file *file)
 {
-    schema_fini(&origin_schema, &file->origin);
+    schema_fini(&spool_origin_schema, &file->origin);
     gpu_result_fini(&file->gpu);
-    schema_fini(&plan_schema, &file->survey);
+    schema_fini(&spool_plan_schema, &file->survey);
     memset(file, 0, sizeof *file);
 }
 

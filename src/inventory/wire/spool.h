@@ -43,6 +43,8 @@ struct spool_survey {
     size_t unknown_count;
 };
 
+extern const struct schema spool_origin_schema, spool_plan_schema;
+
 enum spool_kind { SPOOL_GPU, SPOOL_SURVEY };
 
 /* One file. Zero-initialised is empty. */

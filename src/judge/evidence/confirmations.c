@@ -36,8 +36,7 @@ void judge_repeats_add(struct judge *judge, uint32_t gpu, const struct facts *va
                             .value = measure_digits(fact_number(&values->items[i]), 6)};
 }
 
-int judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, void *user,
-                     struct err *err)
+void judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, void *user)
 {
     const struct fleet *fleet = &judge->fleet;
     for (size_t i = 0; i < fleet->count; i++) {
@@ -45,16 +44,11 @@ int judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, voi
         if (!fleet_judged(&fleet->gpus[gpu]))
             continue;
         for (const struct issue *issue = issue_last(judge, gpu); issue;
-             issue = issue_previous(judge, issue)) {
-            int rc = verdict_by_evidence(issue) == VERDICT_ACCUSED
-                         ? take(user, fleet_text(fleet, fleet->gpus[gpu].uuid),
-                                fleet_text(fleet, issue->metric), err)
-                         : 0;
-            if (rc)
-                return rc;
-        }
+             issue = issue_previous(judge, issue))
+            if (verdict_by_evidence(issue) == VERDICT_ACCUSED)
+                take(user, fleet_text(fleet, fleet->gpus[gpu].uuid),
+                     fleet_text(fleet, issue->metric));
     }
-    return 0;
 }
 
 void judge_add_again(struct judge *judge, const struct gpu_result *again)

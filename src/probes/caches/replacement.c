@@ -186,7 +186,7 @@ static int replacement_by_reuse(struct probe_context *context, const struct stud
 
 /* LRU, FIFO or pseudo-LRU where no set can be loaded by itself, since there are tags for more lines
  * than data: lines scattered over all sets are loaded, some of them are used again, and others
- * come. How many are then gone is held against imitated caches. */
+ * come. How many are then gone is compared with imitated caches. */
 
 enum {
     PATTERNS = 3,

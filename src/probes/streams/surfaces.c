@@ -443,22 +443,16 @@ static void report_series(struct probe_context *context, const struct surface *s
         report_knee(context, prefix, measured, series);
 }
 
-static int surfaces_report(struct probe_context *context, const struct surface *surface,
-                           const struct surface_measured *measured)
+static void surfaces_report(struct probe_context *context, const struct surface *surface,
+                            const struct surface_measured *measured)
 {
     size_t first = context->measures->count;
     bool all = surface->series == SURFACE_KIND;
-    for (size_t s = 0; s < surface->series_count; s++) {
-        int rc = 0;
+    for (size_t s = 0; s < surface->series_count; s++)
         if (all || s == surface->reference)
             report_series(context, surface, measured, s);
-        if (rc)
-            return rc;
-    }
-    if (first == context->measures->count)
-        return 0;
-    surface_curves_put(&measured->curves, &context->measures->items[first].notes);
-    return 0;
+    if (first < context->measures->count)
+        surface_curves_put(&measured->curves, &context->measures->items[first].notes);
 }
 
 static int surfaces_run(struct probe_context *context, struct err *err)
@@ -475,9 +469,7 @@ static int surfaces_run(struct probe_context *context, struct err *err)
             continue;
         if (rc)
             return rc;
-        rc = surfaces_report(context, &surfaces[i], &measured);
-        if (rc)
-            return rc;
+        surfaces_report(context, &surfaces[i], &measured);
         count++;
     }
     struct measure *m =

@@ -33,15 +33,6 @@ static enum history_state gpu_state(enum gpu_status status)
     }
 }
 
-/* 0 for NULL. */
-static uint32_t history_symbol(struct history *history, const char *text)
-{
-    uint32_t symbol = 0;
-    if (symbols_text(&history->symbols, text, &symbol))
-        mem_exhausted(0);
-    return symbol;
-}
-
 static void history_add_visit(struct history *history, uint32_t node, uint32_t survey)
 {
     const struct history_visit *last =
@@ -74,12 +65,12 @@ static void history_add_gpu(struct history *history, uint32_t survey,
                                         .state = gpu_state(gpu->status),
                                         .value = history->value_count};
     /* One after the other: GPUs are sorted by the numbers of their names. */
-    sighting.uuid = history_symbol(history, gpu->uuid);
-    sighting.serial = history_symbol(history, facts_text(&gpu->board, "serial"));
+    sighting.uuid = symbols_of(&history->symbols, gpu->uuid);
+    sighting.serial = symbols_of(&history->symbols, facts_text(&gpu->board, "serial"));
     sighting.fingerprint = history_fingerprint(history, &gpu->board);
-    sighting.node = history_symbol(history, gpu->node);
-    sighting.pci = history_symbol(history, gpu->pci);
-    sighting.model = history_symbol(history, gpu->model);
+    sighting.node = symbols_of(&history->symbols, gpu->node);
+    sighting.pci = symbols_of(&history->symbols, gpu->pci);
+    sighting.model = symbols_of(&history->symbols, gpu->model);
     history->values = mem_grow(history->values, &history->value_room,
                                history->value_count + gpu->value_count, sizeof *history->values);
     for (size_t i = 0; i < gpu->value_count; i++) {
@@ -87,7 +78,7 @@ static void history_add_gpu(struct history *history, uint32_t survey,
         if (!inventory_value_is_good(value))
             continue;
         history->values[history->value_count++] =
-            (struct history_value){history_symbol(history, value->metric), value->value};
+            (struct history_value){symbols_of(&history->symbols, value->metric), value->value};
         sighting.value_count++;
     }
     history->sightings = mem_grow(history->sightings, &history->sighting_room,
@@ -121,8 +112,8 @@ static void sighting_mark(const struct sighting_finder *finder,
     sighting->state = accused ? HISTORY_OUTLIER : HISTORY_WATCHED;
     sighting->kind = entry->kind;
     if (entry->finding_count) {
-        sighting->metric = history_symbol(finder->history, entry->findings[0].metric);
-        sighting->cause = history_symbol(finder->history, entry->findings[0].cause);
+        sighting->metric = symbols_of(&finder->history->symbols, entry->findings[0].metric);
+        sighting->cause = symbols_of(&finder->history->symbols, entry->findings[0].cause);
     }
 }
 
@@ -135,7 +126,7 @@ static void sighting_mark_place(const struct sighting_finder *finder,
             continue;
         sighting->state = HISTORY_OUTLIER;
         sighting->kind = place->kind;
-        sighting->cause = history_symbol(finder->history, place->finding);
+        sighting->cause = symbols_of(&finder->history->symbols, place->finding);
     }
 }
 
@@ -144,7 +135,7 @@ static void sighting_mark_unmeasured(const struct sighting_finder *finder,
 {
     struct history_sighting *sighting = sighting_find(finder, entry->uuid);
     if (sighting && !sighting->cause && sighting->state == HISTORY_UNMEASURED)
-        sighting->cause = history_symbol(finder->history, entry->reason);
+        sighting->cause = symbols_of(&finder->history->symbols, entry->reason);
 }
 
 /* What the inventory says about the GPUs whose sightings begin at `first`. */
@@ -171,10 +162,10 @@ static void history_add_units(struct history *history, const struct inventory *i
     for (size_t m = 0; m < inventory->model_count; m++)
         for (size_t i = 0; i < inventory->models[m].memory.count; i++) {
             const struct measure *measure = &inventory->models[m].memory.items[i];
-            const uint32_t metric = history_symbol(history, measure->metric);
+            const uint32_t metric = symbols_of(&history->symbols, measure->metric);
             history->units = mem_grow(history->units, &history->unit_room, (size_t)metric + 1,
                                       sizeof *history->units);
-            history->units[metric] = history_symbol(history, measure->unit);
+            history->units[metric] = symbols_of(&history->symbols, measure->unit);
         }
 }
 
@@ -204,7 +195,7 @@ int history_add(struct history *history, const char *path, uint64_t hash,
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
         if (place->node && str_equal(place->finding, inventory_bare_node))
-            history_add_visit(history, history_symbol(history, place->node), survey.number);
+            history_add_visit(history, symbols_of(&history->symbols, place->node), survey.number);
     }
     return 0;
 }

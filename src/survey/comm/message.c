@@ -78,6 +78,19 @@ int message_decode(const struct schema *schema, const struct frame *frame, void 
     return rc;
 }
 
+/* The same behind the version of the schema: the programs of two nodes may differ. */
+static int message_decode_versioned(const struct schema *schema, const struct frame *frame,
+                                    void *out_object, struct err *err)
+{
+    struct wire_reader reader = frame_values(frame);
+    int rc = schema_decode_versioned(schema, &reader, out_object, err);
+    if (!rc)
+        rc = wire_end(&reader, schema->name, err);
+    if (rc)
+        schema_fini(schema, out_object);
+    return rc;
+}
+
 void message_put_err(struct strbuf *buffer, const struct err *err)
 {
     wire_put_u32(buffer, (uint32_t)err->code);
@@ -102,7 +115,7 @@ void message_get_err(struct wire_reader *reader, struct err *out_err)
 
 void announce_encode(const struct announce *announce, struct strbuf *buffer)
 {
-    schema_encode(&announce_schema, announce, buffer);
+    schema_encode_versioned(&announce_schema, announce, buffer);
     message_put_err(buffer, &announce->err);
 }
 
@@ -110,9 +123,11 @@ int announce_decode(const struct frame *frame, struct announce *out_announce, st
 {
     struct wire_reader reader = frame_values(frame);
     struct announce announce = {0};
-    schema_decode(&announce_schema, &reader, &announce);
-    message_get_err(&reader, &announce.err);
-    int rc = wire_end(&reader, announce_schema.name, err);
+    int rc = schema_decode_versioned(&announce_schema, &reader, &announce, err);
+    if (!rc) {
+        message_get_err(&reader, &announce.err);
+        rc = wire_end(&reader, announce_schema.name, err);
+    }
     if (rc) {
         announce_fini(&announce);
         return rc;
@@ -130,13 +145,13 @@ void announce_fini(struct announce *announce)
 
 void assignment_encode(const struct assignment *assignment, struct strbuf *buffer)
 {
-    schema_encode(&assignment_schema, assignment, buffer);
+    schema_encode_versioned(&assignment_schema, assignment, buffer);
 }
 
 int assignment_decode(const struct frame *frame, struct assignment *out_assignment, struct err *err)
 {
     struct assignment assignment = {0};
-    int rc = message_decode(&assignment_schema, frame, &assignment, err);
+    int rc = message_decode_versioned(&assignment_schema, frame, &assignment, err);
     if (!rc)
         *out_assignment = assignment;
     return rc;
@@ -190,13 +205,13 @@ void message_result_fini(struct result_message *message)
 
 void again_encode(const struct again *again, struct strbuf *buffer)
 {
-    schema_encode(&again_schema, again, buffer);
+    schema_encode_versioned(&again_schema, again, buffer);
 }
 
 int again_decode(const struct frame *frame, struct again *out_again, struct err *err)
 {
     struct again again = {0};
-    int rc = message_decode(&again_schema, frame, &again, err);
+    int rc = message_decode_versioned(&again_schema, frame, &again, err);
     if (!rc)
         *out_again = again;
     return rc;

@@ -107,13 +107,12 @@ static const char *probe_behind(const char *metric)
 }
 
 /* All suspicions about one GPU come in a row. */
-static int suspects_add(void *user, const char *uuid, const char *metric, struct err *err)
+static void suspects_add(void *user, const char *uuid, const char *metric)
 {
-    (void)err;
     struct suspects *suspects = user;
     const char *probe = probe_behind(metric);
     if (!probe)
-        return 0;
+        return;
     if (!suspects->count || !str_equal(suspects->items[suspects->count - 1].uuid, uuid)) {
         suspects->items = mem_grow(suspects->items, &suspects->capacity, suspects->count + 1,
                                    sizeof *suspects->items);
@@ -122,28 +121,23 @@ static int suspects_add(void *user, const char *uuid, const char *metric, struct
     struct strbuf *probes = &suspects->items[suspects->count - 1].probes;
     if (!probes->length || !list_has_name(probes->data, probe))
         strbuf_printf(probes, "%s%s", probes->length ? "," : "", probe);
-    return 0;
 }
 
-int judging_measure_again(const struct judging *judging, struct root *root, size_t *out_count,
-                          struct err *err)
+size_t judging_measure_again(const struct judging *judging, struct root *root)
 {
     struct suspects suspects = {0};
-    int rc = judge_suspicions(judging->judge, suspects_add, &suspects, err);
-    if (!rc) {
-        struct root_suspect *list = mem_array(suspects.count, sizeof *list);
-        for (size_t i = 0; i < suspects.count; i++)
-            list[i] = (struct root_suspect){suspects.items[i].uuid, suspects.items[i].probes.data};
-        if (suspects.count)
-            qsort(list, suspects.count, sizeof *list, root_suspect_order);
-        root_measure_again(root, list, suspects.count);
-        *out_count = suspects.count;
-        free(list);
-    }
+    judge_suspicions(judging->judge, suspects_add, &suspects);
+    struct root_suspect *list = mem_array(suspects.count, sizeof *list);
+    for (size_t i = 0; i < suspects.count; i++)
+        list[i] = (struct root_suspect){suspects.items[i].uuid, suspects.items[i].probes.data};
+    if (suspects.count)
+        qsort(list, suspects.count, sizeof *list, root_suspect_order);
+    root_measure_again(root, list, suspects.count);
+    free(list);
     for (size_t i = 0; i < suspects.count; i++) {
         free(suspects.items[i].uuid);
         strbuf_fini(&suspects.items[i].probes);
     }
     free(suspects.items);
-    return rc;
+    return suspects.count;
 }

@@ -29,10 +29,9 @@ int judging_compare(struct judging *judging, const struct gpu_result *unmeasured
                     struct err *err);
 
 /* GPUs that look bad are measured again before they are flagged: asks for the probes behind every
- * figure by which a GPU would be flagged. out_count: the GPUs that were asked for. To be called
- * after judging_compare. */
-int judging_measure_again(const struct judging *judging, struct root *root, size_t *out_count,
-                          struct err *err);
+ * figure by which a GPU would be flagged. Returns how many GPUs these are. To be called after
+ * judging_compare. */
+size_t judging_measure_again(const struct judging *judging, struct root *root);
 
 /* Fills the judged parts of the inventory. Call it once, after judging_compare. */
 void judging_finish(struct judging *judging, struct inventory *inventory);

@@ -1,6 +1,6 @@
 /* validate_kernels CLAIMS [FLEET]: runs the kernels of the probes one by one, each with known work,
  * and writes to the file CLAIMS what each launch is said to have done. tools/gpu-validate runs this
- * under Nsight Compute and holds the hardware's counters against the claims. With a simulated fleet
+ * under Nsight Compute and compares the hardware's counters with the claims. With a simulated fleet
  * there are claims, too, for a test of this program. Exits with 77 where there is no GPU.
  *
  * A line of CLAIMS: launch (of kernels named chase_* or stream_*, from 0), kernel, what, counter (a

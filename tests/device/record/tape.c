@@ -34,7 +34,7 @@ void tape_begin_with(struct tape *tape, struct device_source *inner)
     snprintf(tape->path, sizeof tape->path, "%s/record.gmr", tape->folder);
     tape->fd = memfd_create("tape", 0);
     assert_true(tape->fd >= 0);
-    must(device_source_record(inner, tape->fd, &tape->source, &err), &err);
+    tape->source = device_source_record(inner, tape->fd);
     must(device_source_look(tape->source, 0, false, &look, &err), &err);
     device_look_fini(&look);
 }
