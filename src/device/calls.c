@@ -717,17 +717,6 @@ const struct device_call_row *device_call_row(enum device_call call)
     return call == DEVICE_CALL_BATCH ? &device_batch_row : &rows[call];
 }
 
-static int call_backend(struct device *device, enum device_call call, const void *request,
-                        void *answer, struct err *err)
-{
-    const struct device_call_row *row = device_call_row(call);
-    if (device->ops->call)
-        return device->ops->call(device, call, request, answer, err);
-    if (device->ops->calls[call])
-        return device->ops->calls[call](device, request, answer, err);
-    return row->absent ? err_set(err, row->absent_code, "%s", row->absent) : 0;
-}
-
 int device_call(struct device *device, enum device_call call, const void *request, void *answer,
                 struct err *err)
 {
@@ -740,7 +729,12 @@ int device_call(struct device *device, enum device_call call, const void *reques
         return rc;
     if (row->begin)
         row->begin(request, answer);
-    rc = call_backend(device, call, request, answer, err);
+    if (device->ops->call)
+        rc = device->ops->call(device, call, request, answer, err);
+    else if (device->ops->calls[call])
+        rc = device->ops->calls[call](device, request, answer, err);
+    else if (row->absent)
+        rc = err_set(err, row->absent_code, "%s", row->absent);
     if (!rc && row->finish)
         row->finish(request, answer);
     for (size_t i = 0; rc && !row->keeps_facts && i < items; i++)

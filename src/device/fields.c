@@ -105,14 +105,6 @@ static uint64_t number_load(const struct field *field, const char *at)
     }
 }
 
-static uint32_t word_find(const struct field *field, uint64_t hash)
-{
-    uint32_t i = 0;
-    while (field->word(i) && str_hash(field->word(i)) != hash)
-        i++;
-    return i;
-}
-
 /* False for a value that the type does not hold. */
 static bool number_store(const struct field *field, char *at, uint64_t value)
 {
@@ -134,7 +126,9 @@ static bool number_store(const struct field *field, char *at, uint64_t value)
         memcpy(at, &value, sizeof value);
         return true;
     case FIELD_WORD:
-        u32 = word_find(field, value);
+        u32 = 0;
+        while (field->word(u32) && str_hash(field->word(u32)) != value)
+            u32++;
         memcpy(at, &u32, sizeof u32);
         return true;
     case FIELD_ENUM:

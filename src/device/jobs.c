@@ -42,15 +42,6 @@ uint64_t device_path_bytes(const struct device_limits *limits, enum device_path 
     }
 }
 
-/* Steps of some kinds may reach further than global_bytes. */
-static uint64_t step_room_bytes(const struct device_limits *limits, const struct device_step *step)
-{
-    enum device_path path = step->array.path;
-    uint64_t room = device_path_bytes(limits, path);
-    bool wide = device_step_may_be_wide(step);
-    return wide && room && limits->wide_bytes > room ? limits->wide_bytes : room;
-}
-
 static int array_check(const struct device_limits *limits, const struct device_step *step,
                        struct err *err)
 {
@@ -70,7 +61,9 @@ static int array_check(const struct device_limits *limits, const struct device_s
                        (unsigned long long)step->start, (unsigned long long)elements);
     if ((step->loads ? step->loads : elements) > UINT32_MAX)
         return err_set(err, -EINVAL, "more loads in one step than a histogram can count");
-    uint64_t room = step_room_bytes(limits, step);
+    uint64_t room = device_path_bytes(limits, array->path);
+    if (room && room < limits->wide_bytes && device_step_may_be_wide(step))
+        room = limits->wide_bytes;
     /* Not device_step_end_bytes: it could overflow, since nothing is checked yet. */
     if (room && (array->offset_bytes > room || array->size_bytes > room - array->offset_bytes ||
                  device_lane_span_bytes(step) > room - array->offset_bytes - array->size_bytes))
@@ -87,16 +80,6 @@ uint32_t device_keep_max(const struct device_job *job)
     return timed > 1 ? DEVICE_KEEP_SEVERAL : DEVICE_KEEP_ONE;
 }
 
-static int keep_check(const struct device_job *job, const struct device_step *step, struct err *err)
-{
-    uint64_t loads = step->loads ? step->loads : step->array.size_bytes / step->array.stride_bytes;
-    uint64_t kept = step->keep < loads ? step->keep : loads;
-    if (step->kind != DEVICE_CHASE || kept <= device_keep_max(job))
-        return 0;
-    return err_set(err, -EINVAL, "%llu latencies to keep: at most %u of each timed chase here",
-                   (unsigned long long)kept, device_keep_max(job));
-}
-
 static int step_check(const struct device_limits *limits, const struct device_job *job,
                       const struct device_step *step, struct err *err)
 {
@@ -107,7 +90,14 @@ static int step_check(const struct device_limits *limits, const struct device_jo
     if (step->lanes > LANES_MAX)
         return err_set(err, -EINVAL, "%u lanes: a warp has %d", step->lanes, LANES_MAX);
     int rc = array_check(limits, step, err);
-    return rc ? rc : keep_check(job, step, err);
+    if (rc)
+        return rc;
+    uint64_t loads = step->loads ? step->loads : step->array.size_bytes / step->array.stride_bytes;
+    uint64_t kept = step->keep < loads ? step->keep : loads;
+    if (step->kind == DEVICE_CHASE && kept > device_keep_max(job))
+        return err_set(err, -EINVAL, "%llu latencies to keep: at most %u of each timed chase here",
+                       (unsigned long long)kept, device_keep_max(job));
+    return 0;
 }
 
 static int agent_check(const struct device_limits *limits, const struct device_agent *agent,
@@ -196,19 +186,6 @@ static bool path_is_global(enum device_path path)
     return path <= DEVICE_TEXTURE;
 }
 
-/* The first step that goes through the same random order; 0 where the order is not random. */
-static uint32_t first_of_order(const struct device_job *job, uint32_t step)
-{
-    const struct device_array *array = &job->steps[step].array;
-    uint32_t first = 0;
-    if (array->order != DEVICE_RANDOM)
-        return 0;
-    while (job->steps[first].array.order != DEVICE_RANDOM ||
-           job->steps[first].array.seed != array->seed)
-        first++;
-    return first;
-}
-
 static void batch_ask(const struct device *device, const void *request, size_t item,
                       void *out_asked)
 {
@@ -227,10 +204,16 @@ static void batch_ask(const struct device *device, const void *request, size_t i
         struct device_step *step = &asked->job.steps[i];
         if (path_is_global(step->array.path))
             step->array.offset_bytes -= lowest - (lowest > 0);
-        step->array.seed = first_of_order(job, i);
-        if (step->array.order == DEVICE_RANDOM)
-            step->start -= job->steps[step->array.seed].start;
         step->split_cycles = step->split_cycles > 0;
+        step->array.seed = 0;
+        if (step->array.order != DEVICE_RANDOM)
+            continue;
+        uint32_t first = 0; /* the first step that goes through the same random order */
+        while (job->steps[first].array.order != DEVICE_RANDOM ||
+               job->steps[first].array.seed != job->steps[i].array.seed)
+            first++;
+        step->array.seed = first;
+        step->start -= job->steps[first].start;
     }
 }
 
@@ -284,11 +267,6 @@ static void batch_describe(const void *asked, struct strbuf *text)
     }
 }
 
-static bool step_is_timed(const struct device_step *step)
-{
-    return step->kind == DEVICE_CHASE || step->kind == DEVICE_AVERAGE;
-}
-
 /* A sample for each timed step, with as many loads and kept latencies as asked for. */
 static void batch_expect(const void *asked, void *answer)
 {
@@ -298,7 +276,7 @@ static void batch_expect(const void *asked, void *answer)
         const struct device_step *step = &job->steps[i];
         const struct device_array *array = &step->array;
         uint64_t elements = array->stride_bytes ? array->size_bytes / array->stride_bytes : 0;
-        if (step_is_timed(step))
+        if (step->kind == DEVICE_CHASE || step->kind == DEVICE_AVERAGE)
             expected->samples[expected->sample_count++] =
                 (struct device_sample){.step = i,
                                        .sm = -1,

@@ -9,7 +9,6 @@
 #include "../check.h"
 #include "base/clock.h"
 #include "base/rng.h"
-#include "device/meeting.h"
 #include "device/turn.h"
 
 /* Between the processes of this test. */

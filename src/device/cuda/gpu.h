@@ -11,7 +11,6 @@
 #include "device/cuda/layout.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
-#include "device/flag.h"
 #include "device/source.h"
 #include "device/turn.h"
 

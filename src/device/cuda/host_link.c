@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "device/cuda/gpu.h"
-#include "device/meeting.h"
 
 enum {
     WORD_BITS = sizeof(unsigned long) * CHAR_BIT,
