@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/record/asked.h"
 #include "device/record/entry.h"
 #include "device/record/record.h"
 #include "device/record/replay.h"

@@ -11,6 +11,8 @@
 #include "device/source.h"
 #include "inventory/gpu_result.h"
 
+struct pseudonyms; /* inventory/pseudonyms.h */
+
 /* Limits of one GPU's record and of the jobs of one batch. After a call that exceeds them, calls
  * are still made but not recorded. */
 enum { RECORD_BODY_MAX = 60 * 1024 * 1024, RECORD_JOBS_MAX = 1 << 16 };
@@ -82,5 +84,11 @@ int record_file_append(struct record_file *file, const char *part, size_t length
 int record_file_finish(struct record_file *file, const struct record_survey *survey,
                        struct err *err);
 void record_file_destroy(struct record_file *file); /* accepts NULL */
+
+/* Copies the record `from` to `to`, with pseudonyms for all names; comments of the configuration
+ * are left out. It replays as before. The names are sealed; those of the record that they do not
+ * have are added. Errors as record_open and record_file_create. */
+int record_anonymous_copy(const char *from, const char *to, struct pseudonyms *names,
+                          struct err *err);
 
 #endif

@@ -1,15 +1,14 @@
 /* Copies a record with pseudonyms instead of names. */
-#include "device/record/record_anonymous.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "device/record/asked.h"
 #include "device/record/entry.h"
+#include "device/record/record.h"
 #include "device/record/record_read.h"
 #include "inventory/anonymous.h"
+#include "inventory/pseudonyms.h"
 #include "schema/wire.h"
 
 /* Copies the text without its comments: a '#' at the start of a line or after a space, and not in
@@ -76,22 +75,14 @@ static void copy_answer(struct wire_reader *values, enum device_call call, struc
     fields_fini(row->answer, &facts);
 }
 
-/* The answers to the probes die.* and cluster.latency identify the die. The requests stay: later
- * ones are differences.
- */
-static void put_left_out(struct strbuf *out)
-{
-    wire_put_signed(out, -ENODATA);
-    wire_put_text(out, "left out of an anonymous record: it identifies the GPU");
-}
-
 /* What the entry before an answer asked, and for which probe. */
 struct place {
     enum device_call call;
     bool identifies;
 };
 
-static bool is_of_die(const struct wire_reader *values)
+/* The answers to the probes die.* and cluster.latency identify the die. */
+static bool mark_is_of_die(const struct wire_reader *values)
 {
     struct wire_reader ahead = *values;
     char *mark = wire_get_text(&ahead);
@@ -112,11 +103,12 @@ static void copy_entry(struct record_entry *entry, struct place *place, struct p
         place->call = values->bad ? DEVICE_CALL_LOOK : (enum device_call)call;
     }
     if (entry->type == ENTRY_MARK)
-        place->identifies = is_of_die(values);
+        place->identifies = mark_is_of_die(values);
     bool failed = entry->type == ENTRY_ANSWER && wire_get_signed(&ahead) != 0;
     bool measured = place->call == DEVICE_CALL_BATCH || place->call == DEVICE_CALL_SM_MAP;
     if (entry->type == ENTRY_ANSWER && place->identifies && measured && !failed) {
-        put_left_out(&payload);
+        /* The request stays: later ones are differences. */
+        asked_put_err(&payload, -ENODATA, "left out of an anonymous record: it identifies the GPU");
         values->position = values->length;
     } else if (entry->type == ENTRY_ANSWER &&
                (failed || device_call_row(place->call)->keeps_facts)) {

@@ -3,7 +3,6 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "device/record/asked.h"
 #include "device/record/entry.h"
 #include "device/record/record.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "device/record/asked.h"
 #include "device/record/entry.h"
 #include "device/record/record_read.h"
 #include "inventory/wire/frame.h"
