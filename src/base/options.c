@@ -160,8 +160,8 @@ int options_read(const struct option_set *set, int count, char **arguments, void
             flags = false;
         else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
             rest.help = "";
-        else if (strncmp(word, "--help=", 7) == 0)
-            rest.help = word + 7;
+        else if (strcmp(word, "--help=man") == 0 || strcmp(word, "--help=words") == 0)
+            rest.help = word + strlen("--help=");
         else
             rc = option_take(set, count, arguments, &i, target, seen, err);
     }

@@ -137,3 +137,27 @@ bool out_file_replaces(const char *path, const char *input)
     return strcmp(path, "-") != 0 && stat(path, &out) == 0 && stat(input, &in) == 0 &&
            S_ISREG(out.st_mode) && out.st_dev == in.st_dev && out.st_ino == in.st_ino;
 }
+
+/* The folder of a path. False: there is none. */
+static bool stat_folder(const char *path, const char *name, struct stat *out_info)
+{
+    char *folder = name == path ? str_copy(".") : str_copy_n(path, (size_t)(name - path));
+    bool found = stat(folder, out_info) == 0;
+    free(folder);
+    return found;
+}
+
+bool out_file_is_same(const char *one, const char *other)
+{
+    struct stat left, right;
+    if (!one || !other)
+        return false;
+    if (strcmp(one, other) == 0 || out_file_replaces(one, other))
+        return true;
+    const char *one_end = strrchr(one, '/'), *other_end = strrchr(other, '/');
+    const char *one_name = one_end ? one_end + 1 : one;
+    const char *other_name = other_end ? other_end + 1 : other;
+    return strcmp(one_name, other_name) == 0 && stat_folder(one, one_name, &left) &&
+           stat_folder(other, other_name, &right) && left.st_dev == right.st_dev &&
+           left.st_ino == right.st_ino;
+}

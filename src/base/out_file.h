@@ -26,4 +26,7 @@ bool out_file_in_place(const char *path);
 /* True if writing to `path` would replace the file `input`, also if they are named differently. */
 bool out_file_replaces(const char *path, const char *input);
 
+/* True if both names lead to one file, which need not exist yet. False for NULL. */
+bool out_file_is_same(const char *one, const char *other);
+
 #endif

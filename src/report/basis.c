@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/shipped.h"
 #include "base/yaml.h"
 
@@ -50,6 +51,14 @@ int report_basis_load_world(const char *const *paths, size_t count, struct repor
 
 int report_basis_load_config(const char *path, struct report_basis *basis, struct err *err)
 {
+    /* What a survey reads besides (survey/config.c) is known and skipped. */
+    static const struct yaml_field keys[] = {{"judge", YAML_NODE, 0, .required = true},
+                                             {"time_limit_s", YAML_NODE, sizeof(void *)},
+                                             {"start_timeout_s", YAML_NODE, sizeof(void *)},
+                                             {"start_patience_s", YAML_NODE, sizeof(void *)},
+                                             {"load", YAML_NODE, sizeof(void *)},
+                                             {"memory", YAML_NODE, sizeof(void *)}};
+    const struct yaml_node *judge_and_other[2] = {NULL};
     struct yaml_doc *doc = NULL;
     char *shipped = NULL;
     int rc = path ? 0 : shipped_path("survey.yaml", &shipped, err);
@@ -59,9 +68,9 @@ int report_basis_load_config(const char *path, struct report_basis *basis, struc
     free(shipped);
     if (rc)
         return rc;
-    const struct yaml_node *judge = yaml_get(yaml_root(doc), "judge");
-    rc = judge ? judge_config_read(judge, &basis->config, err)
-               : yaml_error(yaml_root(doc), err, "key \"judge\" is missing");
+    rc = yaml_read_fields(yaml_root(doc), keys, COUNT_OF(keys), judge_and_other, err);
+    if (!rc)
+        rc = judge_config_read(judge_and_other[0], &basis->config, err);
     yaml_destroy(doc);
     return rc;
 }

@@ -65,7 +65,7 @@ static int command_check_output(const struct command *command,
     int rc = command_check_written(command, options, "--output", options->output, err);
     if (!rc)
         rc = command_check_written(command, options, "--html", options->html, err);
-    if (!rc && options->output && options->html && strcmp(options->output, options->html) == 0)
+    if (!rc && out_file_is_same(options->output, options->html))
         rc = err_set(err, -EINVAL, "--output and --html name the same file");
     return rc;
 }

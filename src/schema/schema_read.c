@@ -57,15 +57,19 @@ static bool is_whole(const char *text, int64_t *out_value)
     return true;
 }
 
+static bool is_number(const struct yaml_node *node)
+{
+    double number;
+    return yaml_as_f64(node, -HUGE_VAL, HUGE_VAL, &number, NULL) == 0;
+}
+
 /* A list is one of texts if its first item that is not null is a text. */
 static bool is_list_of_texts(const struct yaml_node *node)
 {
-    double number;
     size_t i = 0;
     while (i < yaml_count(node) && yaml_is_null(yaml_at(node, i)))
         i++;
-    return i < yaml_count(node) &&
-           yaml_as_f64(yaml_at(node, i), -HUGE_VAL, HUGE_VAL, &number, NULL);
+    return i < yaml_count(node) && !is_number(yaml_at(node, i));
 }
 
 /* A list of lists of numbers, all of the same length. */
@@ -103,6 +107,12 @@ static int read_list_fact(const struct yaml_node *node, struct fact *out_fact, s
         out_fact->kind = FACT_TEXTS;
         rc = schema_read_texts(node, &out_fact->texts, &text_count, err);
         out_fact->count = (uint32_t)text_count;
+        for (size_t i = 0; i < text_count && !rc; i++) {
+            const struct yaml_node *item = yaml_at(node, i);
+            bool flag;
+            if (is_number(item) || yaml_as_bool(item, &flag, NULL) == 0)
+                rc = yaml_error(item, err, "expected a text in quotes, as the list has texts");
+        }
         return rc;
     }
     *out_fact = (struct fact){.kind = FACT_NUMBERS,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/out_file.h"
 
 static const struct option survey_rows[] = {
     {.heading = "What to survey",
@@ -208,12 +209,14 @@ static int check_together(const struct survey_options *options, struct err *err)
         return err_set(err, -EINVAL, "--record needs a file: a record does not go to stdout");
     if (options->spool && str_equal(options->spool, "-"))
         return err_set(err, -EINVAL, "--spool needs a folder: files do not go to stdout");
-    if (options->spool && str_equal(options->spool, options->output))
+    if (out_file_is_same(options->spool, options->output))
         return err_set(err, -EINVAL, "--spool and --output name the same path");
-    if (options->html && str_equal(options->html, options->output))
+    if (out_file_is_same(options->html, options->output))
         return err_set(err, -EINVAL, "--html and --output name the same file");
-    if (options->record && str_equal(options->record, options->output))
+    if (out_file_is_same(options->record, options->output))
         return err_set(err, -EINVAL, "--record and --output name the same file");
+    if (out_file_is_same(options->record, options->html))
+        return err_set(err, -EINVAL, "--record and --html name the same file");
     return 0;
 }
 

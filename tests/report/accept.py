@@ -155,7 +155,7 @@ def orders():
     check("cannot open" in accept(folder / "none.yaml", good, 2), "no such order")
     check("--order and --html name the same file" in accept(small(), good, 2, "--html", "order.yaml"), "order replaced")
     check("would replace" in accept(small(), good, 2, "--html", "inventory.yaml"), "inventory replaced")
-    check("--output and --html name the same file" in accept(small(), good, 2, "--html", "x", "-o", "x"), "same output")
+    check("--output and --html name the same file" in accept(small(), good, 2, "--html", "./x", "-o", "x"), "same output")
     check("pseudonyms" in run("accept", DEMO, "--order", ORDER, "--anonymous", code=2), "--anonymous")
     check("cannot" in accept(small(count), good, 1, "--html", "no/such/page.html"), "no folder")
     done = subprocess.run([REPORT, "accept", folder / "inventory.yaml", "--order", folder / "order.yaml"], env=ENV,

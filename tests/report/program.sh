@@ -237,6 +237,10 @@ for what in html json prometheus; do
     expect 2 'would replace link.yaml' $what link.yaml -o ./good.yaml
 done
 expect 2 'same file' merge good.yaml -c kept.yaml -o kept.yaml
+printf 'judge: {}\nmemery: {region: 1 GiB}\n' >key.yaml
+for what in merge share; do
+    expect 2 'unknown key "memery"; did you mean "memory"' $what good.yaml -c key.yaml
+done
 if ! cmp -s good.yaml kept.yaml; then
     echo "an input was replaced"
     exit 1

@@ -171,6 +171,43 @@ static void load_of_something(struct inventory *v)
     facts_set_text(&v->gpus[1].load, "colour", "red");
 }
 
+/* The notes of the first measure of the model. */
+static struct facts *notes_of(struct inventory *v)
+{
+    return &v->models[0].memory.items[0].notes;
+}
+
+static void curve_without_levels(struct inventory *v)
+{
+    facts_set_numbers(notes_of(v), "curve_bytes", (const double[]){1, 2, 3}, 3);
+}
+
+static void curves_without_names(struct inventory *v)
+{
+    facts_set_numbers(notes_of(v), "curves_at", (const double[]){1, 2, 3}, 3);
+}
+
+static void places_without_values(struct inventory *v)
+{
+    facts_set_numbers(notes_of(v), "by_bytes_at", (const double[]){1, 2, 3}, 3);
+}
+
+static void places_and_fewer_values(struct inventory *v)
+{
+    places_without_values(v);
+    facts_set_numbers(notes_of(v), "by_bytes", (const double[]){1, 2}, 2);
+}
+
+static void map_without_noise(struct inventory *v)
+{
+    facts_set_numbers(&v->gpus[0].board, "fingerprint", (const double[]){1, 2}, 2);
+}
+
+static void rates_without_noise(struct inventory *v)
+{
+    facts_set_numbers(&v->gpus[0].board, "sm_bandwidth", (const double[]){1, 2}, 2);
+}
+
 static void confirmed_somehow(struct inventory *v)
 {
     replace(&v->outliers[0].findings[0].confirmed, "by 1 figures");
@@ -223,6 +260,12 @@ static void contradictions_are_named(void **state)
         {load_without_a_curve, "GPU-00000001: load: curve_s is not what a load has"},
         {load_of_the_past, "GPU-00000001: load: begun_after_s is not what a load has"},
         {load_of_something, "GPU-00000001: load: colour is not what a load has"},
+        {curve_without_levels, "the lists that belong to curve_bytes are missing"},
+        {curves_without_names, "the lists that belong to curves_at are missing"},
+        {places_without_values, "the lists that belong to by_bytes_at are missing"},
+        {places_and_fewer_values, "belong to by_bytes_at are missing or of another length"},
+        {map_without_noise, "GPU-00000000: board: the lists that belong to fingerprint are"},
+        {rates_without_noise, "GPU-00000000: board: the lists that belong to sm_bandwidth are"},
         {confirmed_somehow, "main.bandwidth.read is confirmed \"by 1 figures\", expected"},
         {confirmed_without_second_value, "confirmed \"2 of 2\", but measured_again has no value"},
         {accused_though_seen_once, "confirmed \"1 of 2\", but is among the outliers"},

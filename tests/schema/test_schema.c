@@ -277,6 +277,8 @@ static void bad_text_is_explained(void **state)
         {"rows: 3", "rows: {a: 1}", "facts: expected a single value"},
         {"curve: [0.1", "curve: [x", "facts: expected a text, found nothing"},
         {"curve: [0.1", "curve: [0.1, x", "facts: expected a number"},
+        {"names: [a b", "names: [a b, 1", "facts: expected a text in quotes"},
+        {"names: [a b", "names: [a b, true", "facts: expected a text in quotes"},
         {"[4, 5, 6]", "[4, 5]", "facts: expected 3 numbers, as in the first row"},
         {"[4, 5, 6]", "[4, 5, 6, 7]", "facts: expected 3 numbers, as in the first row"},
         {"[4, 5, 6]", "4", "facts: expected a list"},

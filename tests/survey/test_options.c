@@ -50,6 +50,9 @@ static const struct bad_case bad[] = {
     {{"--record", "a", "--replay", "b"}, "--replay and --record exclude each other"},
     {{"--record", "-"}, "--record needs a file"},
     {{"--record", "a", "-o", "a"}, "name the same file"},
+    {{"--record", "./a", "-o", "a"}, "--record and --output name the same file"},
+    {{"--record", "a", "--html", ".//a"}, "--record and --html name the same file"},
+    {{"--help=all"}, "--help takes no value"},
 };
 
 static void refuses(void **state)

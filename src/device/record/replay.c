@@ -416,8 +416,24 @@ static void slot_unload(struct slot *slot)
     slot->answers = NULL;
 }
 
-/* Reads the body of a GPU once. On failure, releases what was read, so that a second try starts
- * anew. */
+/* Reads the body of a part. On failure, releases what was read, so that a second try starts anew.
+ */
+static int slot_read(const struct replay_source *source, const struct record_gpu *part,
+                     struct slot *slot, struct err *err)
+{
+    int rc = record_read_body(source->record, part, &slot->body, err);
+    if (!rc) {
+        rc = answers_read(slot->body.data, slot->body.length, part->body_offset, &slot->answers,
+                          err);
+        if (rc)
+            record_blame(source->record, err);
+    }
+    if (rc)
+        slot_unload(slot);
+    return rc;
+}
+
+/* Reads the body of a GPU once. */
 static int slot_load(const struct replay_source *source, struct slot *slot, struct err *err)
 {
     if (slot->answers)
@@ -429,16 +445,7 @@ static int slot_load(const struct replay_source *source, struct slot *slot, stru
             return err_set(err, -ENOENT, "%s was not measured again in this record", uuid);
         slot->gpu = part;
     }
-    int rc = record_read_body(source->record, slot->gpu, &slot->body, err);
-    if (!rc) {
-        rc = answers_read(slot->body.data, slot->body.length, slot->gpu->body_offset,
-                          &slot->answers, err);
-        if (rc)
-            record_blame(source->record, err);
-    }
-    if (rc)
-        slot_unload(slot);
-    return rc;
+    return slot_read(source, slot->gpu, slot, err);
 }
 
 static int replay_look(struct device_source *base, size_t i, bool thorough,
@@ -536,13 +543,17 @@ int device_source_replay(const char *path, uint32_t rank, uint32_t ranks,
 
 int replay_check(struct device_source *base, struct err *err)
 {
-    struct replay_source *source = (struct replay_source *)base;
-    for (size_t i = 0; i < base->info_count; i++) {
-        int rc = slot_load(source, &source->slots[i], err);
-        slot_unload(&source->slots[i]);
-        if (rc)
-            return rc;
-    }
+    const struct replay_source *source = (struct replay_source *)base;
+    for (size_t i = 0; i < base->info_count; i++)
+        for (uint32_t session = 0; session < 2; session++) {
+            const struct record_gpu *part =
+                record_find_gpu(source->record, base->infos[i].uuid, session);
+            struct slot slot = {0};
+            int rc = part ? slot_read(source, part, &slot, err) : 0;
+            slot_unload(&slot);
+            if (rc)
+                return rc;
+        }
     return 0;
 }
 

@@ -15,7 +15,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "inventory/curves.h"
+#include "inventory/fingerprint.h"
 #include "inventory/link_row.h"
+#include "inventory/sm_rates.h"
 #include "judge/judge.h"
 #include "judge/world.h"
 #include "report/command.h"
@@ -260,6 +262,54 @@ static int validate_check_figure(const char *whose, const char *metric, double v
                    odd_spread ? "the spread of " : "", metric, odd_spread ? spread : value);
 }
 
+/* Whether what belongs to the list is there: the other columns of its curve; for places, KEY_at, a
+ * value KEY at each. */
+static bool list_is_complete(const struct facts *facts, const struct fact *list)
+{
+    struct surface_curves surface;
+    struct load_curve load;
+    struct curve curve;
+    size_t length = strlen(list->key);
+    if (strncmp(list->key, SURFACE_CURVES_KEYS, strlen(SURFACE_CURVES_KEYS)) == 0)
+        return surface_curves_read(facts, &surface);
+    if (strncmp(list->key, "curve_", 6) == 0)
+        return load_curve_has(list->key) ? load_curve_read(facts, &load)
+                                         : curve_read(facts, &curve);
+    if (length < 4 || strcmp(list->key + length - 3, "_at") != 0)
+        return true;
+    char *key = str_copy_n(list->key, length - 3);
+    const struct fact *values = facts_get(facts, key);
+    free(key);
+    return values && values->kind == FACT_NUMBERS && values->count == list->count;
+}
+
+static int validate_lists(const char *whose, const char *metric, const struct facts *facts,
+                          struct err *err)
+{
+    for (size_t i = 0; i < facts->count; i++)
+        if (facts->items[i].kind == FACT_NUMBERS && !list_is_complete(facts, &facts->items[i]))
+            return err_set(err, -EINVAL,
+                           "%.80s: %.80s: the lists that belong to %.80s are missing or of "
+                           "another length",
+                           whose, metric, facts->items[i].key);
+    return 0;
+}
+
+static int validate_board(const struct inventory_gpu *gpu, struct err *err)
+{
+    struct fingerprint fingerprint;
+    struct sm_rates rates;
+    const struct fact *map = facts_get(&gpu->board, FINGERPRINT_FACT);
+    const struct fact *alone = facts_get(&gpu->board, SM_RATES_FACT);
+    bool odd_map = map && map->kind == FACT_NUMBERS && fingerprint_read(&gpu->board, &fingerprint);
+    bool odd_rates = alone && alone->kind == FACT_NUMBERS && sm_rates_read(&gpu->board, &rates);
+    if (odd_map || odd_rates)
+        return err_set(err, -EINVAL,
+                       "%.80s: board: the lists that belong to %s are missing or of another length",
+                       validate_name_of(gpu), odd_map ? FINGERPRINT_FACT : SM_RATES_FACT);
+    return 0;
+}
+
 static int validate_figures(const struct inventory *inventory, struct err *err)
 {
     int rc = 0;
@@ -269,6 +319,8 @@ static int validate_figures(const struct inventory *inventory, struct err *err)
             rc = validate_check_figure(gpu->uuid ? gpu->uuid : "a GPU without uuid",
                                        gpu->values[k].metric, gpu->values[k].value,
                                        gpu->values[k].spread, err);
+        if (!rc)
+            rc = validate_board(gpu, err);
     }
     for (size_t i = 0; i < inventory->model_count; i++) {
         const struct measures *memory = &inventory->models[i].memory;
@@ -277,6 +329,8 @@ static int validate_figures(const struct inventory *inventory, struct err *err)
             if (m->kind == MEASURE_NUMBER && measure_status_valued(m->status))
                 rc = validate_check_figure(inventory->models[i].id, m->metric, m->value, m->spread,
                                            err);
+            if (!rc)
+                rc = validate_lists(inventory->models[i].id, m->metric, &m->notes, err);
         }
     }
     return rc;

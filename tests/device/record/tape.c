@@ -107,7 +107,8 @@ void tape_write(struct tape *tape, const struct strbuf *body, enum gpu_status st
     struct err err = {0};
     bool closed = false;
     size_t whole = record_body_whole(body->data, body->length, &closed);
-    record_put_gpu(&part, &gpu, 0, body->data, whole, closed);
+    for (uint32_t session = 0; session <= tape->again; session++)
+        record_put_gpu(&part, &gpu, session, body->data, whole, closed);
     assert_false(part.failed);
     must(record_file_create(tape->path, &provenance, &file, &err), &err);
     must(record_file_append(file, part.data, part.length, &err), &err);

@@ -7,7 +7,8 @@
 
 struct tape {
     char folder[64], path[96];
-    int fd; /* what the recorder writes to */
+    int fd;     /* what the recorder writes to */
+    bool again; /* the record has a second measurement with the same answers */
     struct device_source *source;
     struct device *device;
 };
