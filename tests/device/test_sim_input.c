@@ -7,7 +7,6 @@
 
 #include "../check.h"
 #include "base/mem.h"
-#include "device/sim/node_name.h"
 #include "device/sim/sim.h"
 #include "device/source.h"
 

@@ -27,8 +27,8 @@ struct record {
 };
 
 /* Appends `length` bytes from `offset` on. The caller has checked that the file has them. */
-static int read_at(const struct record *record, uint64_t offset, size_t length,
-                   struct strbuf *out_bytes, struct err *err)
+static int record_read_at(const struct record *record, uint64_t offset, size_t length,
+                          struct strbuf *out_bytes, struct err *err)
 {
     char *block = mem_array(length + 1, 1);
     size_t have = 0;
@@ -67,8 +67,8 @@ static int record_read_entry(const struct record *record, uint64_t *offset, stru
     uint64_t span = 0, left = record_rest(record, *offset);
     size_t position = 0;
     buffer->length = 0;
-    int rc = read_at(record, *offset, left < ENTRY_HEAD_MAX ? (size_t)left : ENTRY_HEAD_MAX, buffer,
-                     err);
+    int rc = record_read_at(record, *offset, left < ENTRY_HEAD_MAX ? (size_t)left : ENTRY_HEAD_MAX,
+                            buffer, err);
     if (rc)
         return rc;
     rc = entry_span(buffer->data ? buffer->data : "", buffer->length, &span);
@@ -80,7 +80,7 @@ static int record_read_entry(const struct record *record, uint64_t *offset, stru
                        "byte %llu: cut off: expected an entry, the file has %llu bytes", here,
                        (unsigned long long)record->file_bytes);
     buffer->length = 0;
-    rc = read_at(record, *offset, (size_t)span, buffer, err);
+    rc = record_read_at(record, *offset, (size_t)span, buffer, err);
     if (rc)
         return rc;
     if (entry_next(buffer->data, buffer->length, *offset, &position, out_entry, err) < 0)
@@ -89,8 +89,8 @@ static int record_read_entry(const struct record *record, uint64_t *offset, stru
     return 0;
 }
 
-static int misplaced(uint64_t offset, const char *expected, const struct record_entry *entry,
-                     struct err *err)
+static int record_misplaced(uint64_t offset, const char *expected, const struct record_entry *entry,
+                            struct err *err)
 {
     return err_set(err, -EINVAL, "byte %llu: expected %s, found an entry of type %u",
                    (unsigned long long)offset, expected, entry->type);
@@ -105,7 +105,7 @@ static int record_check_values(const struct record_entry *entry, uint64_t offset
     return 0;
 }
 
-static int check_head(const struct strbuf *head, struct err *err)
+static int record_check_head(const struct strbuf *head, struct err *err)
 {
     if (memcmp(head->data, record_magic, RECORD_MAGIC_BYTES) != 0)
         return err_set(err, -EINVAL,
@@ -129,15 +129,15 @@ static int record_read_head(const struct record *record, struct err *err)
     if (record->file_bytes < RECORD_HEAD_BYTES)
         return err_set(err, -EINVAL, "byte 0: not a record: %llu bytes, expected at least %d",
                        (unsigned long long)record->file_bytes, RECORD_HEAD_BYTES);
-    int rc = read_at(record, 0, RECORD_HEAD_BYTES, &head, err);
+    int rc = record_read_at(record, 0, RECORD_HEAD_BYTES, &head, err);
     if (!rc)
-        rc = check_head(&head, err);
+        rc = record_check_head(&head, err);
     strbuf_fini(&head);
     return rc;
 }
 
-static int take_gpu(struct record *record, struct record_entry *entry, uint64_t here,
-                    uint64_t *offset, struct err *err)
+static int record_take_gpu(struct record *record, struct record_entry *entry, uint64_t here,
+                           uint64_t *offset, struct err *err)
 {
     record->parts = mem_grow(record->parts, &record->part_capacity, record->part_count + 1,
                              sizeof *record->parts);
@@ -157,12 +157,12 @@ static int take_gpu(struct record *record, struct record_entry *entry, uint64_t 
     return 0;
 }
 
-static int take_end(const struct record *record, struct record_entry *entry, uint64_t here,
-                    uint64_t offset, struct err *err)
+static int record_take_end(const struct record *record, struct record_entry *entry, uint64_t here,
+                           uint64_t offset, struct err *err)
 {
     uint64_t said = wire_get_u64(&entry->values);
     if (entry->type != ENTRY_END)
-        return misplaced(here, "the end", entry, err);
+        return record_misplaced(here, "the end", entry, err);
     entry->values.bad |= said != here;
     int rc = record_check_values(entry, here, "end: something is missing before it", err);
     if (rc)
@@ -173,7 +173,7 @@ static int take_end(const struct record *record, struct record_entry *entry, uin
     return 0;
 }
 
-static int read_parts(struct record *record, struct strbuf *buffer, struct err *err)
+static int record_read_parts(struct record *record, struct strbuf *buffer, struct err *err)
 {
     struct record_entry entry = {0};
     uint64_t offset = RECORD_HEAD_BYTES, here = offset;
@@ -181,7 +181,7 @@ static int read_parts(struct record *record, struct strbuf *buffer, struct err *
     if (rc)
         return rc;
     if (entry.type != ENTRY_PROVENANCE)
-        return misplaced(here, "the provenance", &entry, err);
+        return record_misplaced(here, "the provenance", &entry, err);
     schema_decode(&record_provenance_schema, &entry.values, &record->provenance);
     rc = record_check_values(&entry, here, "provenance", err);
     if (rc)
@@ -193,12 +193,12 @@ static int read_parts(struct record *record, struct strbuf *buffer, struct err *
             return rc;
         if (entry.type != ENTRY_GPU && entry.type != ENTRY_GPU_AGAIN)
             break;
-        rc = take_gpu(record, &entry, here, &offset, err);
+        rc = record_take_gpu(record, &entry, here, &offset, err);
         if (rc)
             return rc;
     }
     if (entry.type != ENTRY_SURVEY)
-        return misplaced(here, "a GPU or the survey", &entry, err);
+        return record_misplaced(here, "a GPU or the survey", &entry, err);
     schema_decode(&record_survey_schema, &entry.values, &record->survey);
     for (size_t i = 0; i < record->survey.unknown_count; i++)
         record->survey.unknown[i].index = -1;
@@ -209,7 +209,7 @@ static int read_parts(struct record *record, struct strbuf *buffer, struct err *
     rc = record_read_entry(record, &offset, buffer, &entry, err);
     if (rc)
         return rc;
-    return take_end(record, &entry, here, offset, err);
+    return record_take_end(record, &entry, here, offset, err);
 }
 
 static int by_uuid_and_session(const void *a, const void *b)
@@ -220,7 +220,7 @@ static int by_uuid_and_session(const void *a, const void *b)
     return order ? order : (left->session > right->session) - (left->session < right->session);
 }
 
-static int sort_gpus(struct record *record, struct err *err)
+static int record_sort_gpus(struct record *record, struct err *err)
 {
     size_t count = record->part_count;
     record->gpus = mem_array(count, sizeof *record->gpus);
@@ -263,10 +263,10 @@ int record_open(const char *path, struct record **out_record, struct err *err)
     rc = record_read_head(record, err);
     if (rc)
         goto failed;
-    rc = read_parts(record, &buffer, err);
+    rc = record_read_parts(record, &buffer, err);
     if (rc)
         goto failed;
-    rc = sort_gpus(record, err);
+    rc = record_sort_gpus(record, err);
     if (rc)
         goto failed;
     strbuf_fini(&buffer);
@@ -317,7 +317,7 @@ const struct record_gpu *record_find_gpu(const struct record *record, const char
 int record_read_body(const struct record *record, const struct record_gpu *gpu,
                      struct strbuf *out_body, struct err *err)
 {
-    int rc = read_at(record, gpu->body_offset, (size_t)gpu->body_bytes, out_body, err);
+    int rc = record_read_at(record, gpu->body_offset, (size_t)gpu->body_bytes, out_body, err);
     return rc ? record_blame(record, err) : 0;
 }
 

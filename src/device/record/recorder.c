@@ -175,7 +175,7 @@ static int recording_look(struct device_source *source, size_t i, bool thorough,
 }
 
 /* The lists belong to the inner source. */
-static void recording_destroy(struct device_source *source)
+static void recorder_source_destroy(struct device_source *source)
 {
     struct recording *recording = (struct recording *)source;
     sink_close(&recording->sink);
@@ -188,7 +188,7 @@ struct device_source *device_source_record(struct device_source *inner, int fd)
     static const struct device_source_ops ops = {.backend = "record",
                                                  .open = recording_open,
                                                  .look = recording_look,
-                                                 .destroy = recording_destroy};
+                                                 .destroy = recorder_source_destroy};
     struct recording *recording = mem_array(1, sizeof *recording);
     recording->base = *inner;
     recording->base.ops = &ops;

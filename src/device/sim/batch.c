@@ -233,14 +233,6 @@ static bool run_same_array(const struct device_array *a, const struct device_arr
            a->order == b->order && a->seed == b->seed;
 }
 
-static int run_check_shared(const struct run *run, const struct device_step *step, struct err *err)
-{
-    if (step->array.path == DEVICE_SHARED && device_step_end_bytes(step) > run->shared_bytes)
-        return err_set(err, -EINVAL, "the array ends past the %llu bytes of shared memory granted",
-                       (unsigned long long)run->shared_bytes);
-    return 0;
-}
-
 static int run_begin_step(struct run *run, struct err *err)
 {
     const struct device_step *step = &run->job->steps[run->step];
@@ -251,10 +243,10 @@ static int run_begin_step(struct run *run, struct err *err)
                                 .l1_bytes = run->l1_bytes,
                                 .epoch = run->epoch,
                                 .launch = run->gpu->launch_number};
-    int rc = run_check_shared(run, step, err);
-    if (rc)
-        return rc;
-    rc = route_prepare(run->gpu, step->array.path, &place, &run->route, err);
+    if (step->array.path == DEVICE_SHARED && device_step_end_bytes(step) > run->shared_bytes)
+        return err_set(err, -EINVAL, "the array ends past the %llu bytes of shared memory granted",
+                       (unsigned long long)run->shared_bytes);
+    int rc = route_prepare(run->gpu, step->array.path, &place, &run->route, err);
     if (rc)
         return rc;
     if (!agent->walked || !run_same_array(&agent->array, &step->array)) {
@@ -462,19 +454,16 @@ static bool must_interleave(const struct sim_model *model, const struct device_b
     return users > 1;
 }
 
-static void wait_once(double *seconds)
-{
-    struct timespec left = {.tv_sec = (time_t)*seconds,
-                            .tv_nsec = (long)((*seconds - floor(*seconds)) * 1e9)};
-    *seconds = 0;
-    while (nanosleep(&left, &left) && errno == EINTR)
-        ;
-}
-
 static void suffer_faults(struct gpu *gpu)
 {
-    if (gpu->model.wait_s > 0)
-        wait_once(&gpu->model.wait_s);
+    if (gpu->model.wait_s > 0) {
+        double seconds = gpu->model.wait_s;
+        struct timespec left = {.tv_sec = (time_t)seconds,
+                                .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
+        gpu->model.wait_s = 0;
+        while (nanosleep(&left, &left) && errno == EINTR)
+            ;
+    }
     if (gpu->model.hang_after >= 0 && gpu->job_number >= (uint64_t)gpu->model.hang_after)
         for (;;)
             pause();
@@ -483,12 +472,6 @@ static void suffer_faults(struct gpu *gpu)
         signal(SIGSEGV, SIG_DFL);
         raise(SIGSEGV);
     }
-}
-
-static void empty_l2(struct gpu *gpu)
-{
-    for (int i = 0; i < SIM_PARTS_MAX && gpu->l2[i]; i++)
-        cache_reset(gpu->l2[i], gpu->l2[i]->geometry.size);
 }
 
 /* slot: the run and the contexts to use. */
@@ -501,8 +484,8 @@ static int wave_start_job(struct gpu *gpu, const struct device_batch *batch,
     struct sm_context *contexts = &gpu->contexts[slot * DEVICE_AGENTS_MAX];
     bool same = wave->sms[i][0] == wave->sms[i][1];
     suffer_faults(gpu);
-    if (job->cold_l2)
-        empty_l2(gpu);
+    for (int p = 0; job->cold_l2 && p < SIM_PARTS_MAX && gpu->l2[p]; p++)
+        cache_reset(gpu->l2[p], gpu->l2[p]->geometry.size);
     run->agents[0].context = &contexts[0];
     run->agents[1].context = same ? &contexts[0] : &contexts[1];
     run->agents[0].sm = wave->sms[i][0];

@@ -19,20 +19,14 @@ struct grouping {
     uint32_t count;
 };
 
-static uint32_t size_of_gpc(const struct sim_model *model, uint32_t gpc)
-{
-    uint32_t size = 0;
-    for (uint32_t sm = 0; sm < model->sms; sm++)
-        size += model->gpc_of[sm] == gpc;
-    return size;
-}
-
 /* GPC by GPC. The single SMs of the first one are a group per TPC. */
 static void group_sms(const struct sim_model *model, struct grouping *g)
 {
     g->count = 0;
     for (uint32_t gpc = 0; gpc < model->gpc_count; gpc++) {
-        uint32_t size = size_of_gpc(model, gpc), rank = 0;
+        uint32_t size = 0, rank = 0;
+        for (uint32_t sm = 0; sm < model->sms; sm++)
+            size += model->gpc_of[sm] == gpc;
         for (uint32_t sm = 0; sm < model->sms; sm++) {
             if (model->gpc_of[sm] != gpc)
                 continue;
@@ -93,8 +87,8 @@ static double cluster_chase(const struct working *w, uint32_t from, uint32_t to)
 }
 
 /* Data from one block to another occupy a port of each. Returns when the last byte is there. */
-static double transfer(struct working *w, uint32_t from, uint32_t to, double ready, double bytes,
-                       double rate, double latency)
+static double cluster_transfer(struct working *w, uint32_t from, uint32_t to, double ready,
+                               double bytes, double rate, double latency)
 {
     double start = fmax(ready, fmax(w->gives_free[from], w->takes_free[to]));
     double took = bytes / rate * (1 + fabs(w->model->noise.bandwidth * rng_normal(w->rng)));
@@ -112,10 +106,10 @@ static void cluster_read_all(struct working *w, uint64_t *cycles)
         uint32_t warp = i % WARPS, round = i / WARPS;
         for (uint32_t b = 0; b < size; b++) {
             uint32_t from = size > 1 ? (b + 1 + round % (size - 1)) % size : b;
-            ready[b][warp] =
-                transfer(w, from, b, ready[b][warp], 32 * DEVICE_CLUSTER_ROUND_BYTES,
-                         size > 1 ? c->read : c->own_read,
-                         cluster_load_cycles(w->model, w->grouping, w->sms[b], w->sms[from]));
+            ready[b][warp] = cluster_transfer(
+                w, from, b, ready[b][warp], 32 * DEVICE_CLUSTER_ROUND_BYTES,
+                size > 1 ? c->read : c->own_read,
+                cluster_load_cycles(w->model, w->grouping, w->sms[b], w->sms[from]));
         }
     }
     for (uint32_t b = 0; b < size; b++) {
@@ -127,7 +121,7 @@ static void cluster_read_all(struct working *w, uint64_t *cycles)
 }
 
 /* One copy goes round the cluster. */
-static void copy_round(struct working *w, uint64_t *cycles)
+static void cluster_copy_round(struct working *w, uint64_t *cycles)
 {
     const struct sim_clusters *c = &w->model->clusters;
     uint32_t size = w->asked->size;
@@ -135,8 +129,8 @@ static void copy_round(struct working *w, uint64_t *cycles)
     for (uint32_t i = 0; i < w->asked->count * size; i++) {
         uint32_t b = i % size, next = (b + 1) % size;
         double way = cluster_load_cycles(w->model, w->grouping, w->sms[b], w->sms[next]);
-        now = transfer(w, b, next, now, w->asked->bytes, size > 1 ? c->copy : c->own_read,
-                       way + c->copy_cycles);
+        now = cluster_transfer(w, b, next, now, w->asked->bytes, size > 1 ? c->copy : c->own_read,
+                               way + c->copy_cycles);
         now += w->model->noise.jitter_cycles * rng_normal(w->rng);
     }
     for (uint32_t b = 0; b < size; b++)
@@ -159,8 +153,9 @@ static void cluster_copy_all(struct working *w, uint64_t *cycles)
             double ready = come[b][k];
             if (i >= flights)
                 ready = fmax(ready, come[next][k] + way / 2);
-            next_come[next] = transfer(w, b, next, ready, w->asked->bytes,
-                                       size > 1 ? c->copy : c->own_read, way + c->copy_cycles);
+            next_come[next] =
+                cluster_transfer(w, b, next, ready, w->asked->bytes,
+                                 size > 1 ? c->copy : c->own_read, way + c->copy_cycles);
         }
         for (uint32_t b = 0; b < size; b++)
             come[b][k] = next_come[b];
@@ -181,7 +176,7 @@ static double work_cluster(struct working *w, uint64_t *cycles)
     if (w->asked->work == DEVICE_CLUSTER_READ)
         cluster_read_all(w, cycles);
     if (w->asked->work == DEVICE_CLUSTER_COPY && !w->asked->in_flight)
-        copy_round(w, cycles);
+        cluster_copy_round(w, cycles);
     else if (w->asked->work == DEVICE_CLUSTER_COPY)
         cluster_copy_all(w, cycles);
     for (uint32_t i = 0; i < size * size && w->asked->work == DEVICE_CLUSTER_LOADS; i++)

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 
 /* The same answer whoever asks, for one item and one GPU, node or rack. */
-static bool is_hit(uint64_t seed, const char *what, size_t item, uint64_t number, double share)
+static bool draw_hits(uint64_t seed, const char *what, size_t item, uint64_t number, double share)
 {
     struct rng rng;
     rng_init(&rng, rng_derive(rng_derive(seed, what, item), "number", number), "draw");
@@ -28,7 +28,7 @@ const struct sim_batch *sim_draw_batch(const struct sim_draws *draws, uint64_t s
         const struct sim_batch *batch = &draws->batches[i];
         if (batch->model && batch->model != model)
             continue;
-        if (is_hit(seed, "batch", i, numbers->of[batch->per], batch->share / left))
+        if (draw_hits(seed, "batch", i, numbers->of[batch->per], batch->share / left))
             return batch;
         left -= batch->share;
     }
@@ -44,7 +44,7 @@ const struct sim_layout *sim_draw_layout(const struct sim_draws *draws, uint64_t
         const struct sim_layout *layout = &draws->layouts[i];
         if (layout->model && layout->model != model)
             continue;
-        if (is_hit(seed, "layout", i, numbers->of[SIM_PER_GPU], layout->share / left))
+        if (draw_hits(seed, "layout", i, numbers->of[SIM_PER_GPU], layout->share / left))
             return layout;
         left -= layout->share;
     }
@@ -57,7 +57,7 @@ size_t sim_draw_faults(const struct sim_draws *draws, uint64_t seed,
     size_t count = 0;
     for (size_t i = 0; i < draws->fault_count; i++) {
         const struct drawn_fault *fault = &draws->faults[i];
-        if (is_hit(seed, "fault", i, numbers->of[fault->per], fault->hits))
+        if (draw_hits(seed, "fault", i, numbers->of[fault->per], fault->hits))
             out_faults[count++] = fault->fault;
     }
     return count;
@@ -69,7 +69,7 @@ bool sim_draw_has_fault(const struct sim_draws *draws, uint64_t seed,
     for (size_t i = 0; i < draws->fault_count; i++) {
         const struct drawn_fault *fault = &draws->faults[i];
         if (fault->fault.kind == kind &&
-            is_hit(seed, "fault", i, numbers->of[fault->per], fault->hits))
+            draw_hits(seed, "fault", i, numbers->of[fault->per], fault->hits))
             return true;
     }
     return false;
@@ -99,7 +99,7 @@ void sim_batch_apply(const struct sim_batch *batch, struct sim_model *model)
     b->bidir *= batch->host_bandwidth;
 }
 
-static void shuffle(struct rng *rng, uint32_t *items, uint32_t count)
+static void shuffle_numbers(struct rng *rng, uint32_t *items, uint32_t count)
 {
     for (uint32_t i = count; i > 1; i--) {
         uint32_t k = (uint32_t)rng_below(rng, i), held = items[i - 1];
@@ -114,11 +114,11 @@ void sim_layout_apply(const struct sim_layout *layout, uint64_t seed, struct sim
     struct rng rng;
     rng_init(&rng, seed, "layout");
     memcpy(sizes, layout->sizes, sizeof sizes);
-    shuffle(&rng, sizes, layout->gpc_count);
+    shuffle_numbers(&rng, sizes, layout->gpc_count);
     sim_place_sms(model, sizes, layout->gpc_count);
     for (uint32_t i = 0; i < layout->gpc_count; i++)
         ranks[i] = i;
-    shuffle(&rng, ranks, layout->gpc_count);
+    shuffle_numbers(&rng, ranks, layout->gpc_count);
     for (uint32_t i = 0; i < layout->gpc_count; i++)
         model->gpc_rank[i] = (uint16_t)ranks[i];
 }
@@ -492,13 +492,6 @@ static double vary_factor(struct rng *rng, double deviation)
     return 1 + deviation * rng_normal(rng);
 }
 
-static void set_timer(struct sim_model *model, uint64_t seed, double deviation)
-{
-    struct rng rng;
-    rng_init(&rng, seed, "timer");
-    model->timer_error = deviation * rng_normal(&rng);
-}
-
 /* Each TPC has its own distance; both of its SMs are at one place. */
 static void place_tpcs(struct sim_model *model, uint64_t seed, double cycles)
 {
@@ -542,5 +535,6 @@ void sim_vary_apply(const struct sim_vary *vary, uint64_t seed, struct sim_model
     for (size_t i = 0; i < COUNT_OF(all); i++)
         *all[i].rate *= vary_factor(&rng, all[i].deviation);
     place_tpcs(model, seed, vary->l2_distance_cycles);
-    set_timer(model, seed, vary->timer);
+    rng_init(&rng, seed, "timer");
+    model->timer_error = vary->timer * rng_normal(&rng);
 }

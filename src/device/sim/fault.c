@@ -10,90 +10,57 @@
 
 enum { PARAMETERS_MAX = 4, FIELDS_MAX = PARAMETERS_MAX + 4 };
 
-static const char *const kind_words[] = {
-    [SIM_SLOW_DRAM] = "slow_dram",
-    [SIM_HBM_STACK] = "hbm_stack",
-    [SIM_MEMORY_CLOCK] = "memory_clock",
-    [SIM_SM_CLOCK] = "sm_clock",
-    [SIM_L2_SLICE] = "l2_slice",
-    [SIM_MISSING_SMS] = "missing_sms",
-    [SIM_SLOW_SM] = "slow_sm",
-    [SIM_L1_WAYS] = "l1_ways",
-    [SIM_PCIE] = "pcie",
-    [SIM_SLOW_HOST] = "slow_host",
-    [SIM_NVLINK_DOWN] = "nvlink_down",
-    [SIM_ECC_OFF] = "ecc_off",
-    [SIM_MIG_ON] = "mig_on",
-    [SIM_PERSISTENCE_OFF] = "persistence_off",
-    [SIM_COMPUTE_MODE] = "compute_mode",
-    [SIM_POWER_LIMIT] = "power_limit",
-    [SIM_REMAP] = "remap",
-    [SIM_ECC_ERRORS] = "ecc_errors",
-    [SIM_ECC_GROWTH] = "ecc_corrected",
-    [SIM_REPLAYS] = "pcie_replays",
-    [SIM_LINK_ERRORS] = "nvlink_errors",
-    [SIM_XID] = "xid",
-    [SIM_FABRIC] = "fabric",
-    [SIM_HOT] = "hot",
-    [SIM_VBIOS] = "vbios",
-    [SIM_DRIVER] = "driver",
-    [SIM_NOISY] = "noisy",
-    [SIM_BUSY] = "busy",
-    [SIM_HEALTH] = "health",
-    [SIM_MEMORY_HELD] = "memory_held",
-    [SIM_WAIT] = "wait",
-    [SIM_HANG] = "hang",
-    [SIM_CRASH] = "crash",
-    [SIM_MISSING] = "missing",
-    [SIM_DEAD_DRIVER] = "dead_driver",
-    [SIM_WEAK_REGION] = "weak_region",
-    [SIM_BIT_ERROR] = "bit_error",
-    [SIM_WRONG_SM] = "wrong_sm",
-    [SIM_FALLS_UNDER_LOAD] = "falls_under_load",
-    [SIM_DEAD_LINK] = "dead_link",
-    [SIM_SLOW_LINK] = "slow_link",
-    [SIM_FABRIC_DOWN] = "fabric_down",
-    [SIM_SWAPPED_DIE] = "swapped_die",
-    [SIM_FAULT_COUNT] = NULL,
-};
-
-/* Parameters that a kind takes; those with a '?' may be left out. */
-static const char *const kind_parameters[SIM_FAULT_COUNT][PARAMETERS_MAX] = {
-    [SIM_SLOW_DRAM] = {"share"},
-    [SIM_HBM_STACK] = {"?count", "?hidden"},
-    [SIM_MEMORY_CLOCK] = {"mhz"},
-    [SIM_SM_CLOCK] = {"mhz", "?reason"},
-    [SIM_L2_SLICE] = {"share", "?reported"},
-    [SIM_MISSING_SMS] = {"?count", "?hidden"},
-    [SIM_SLOW_SM] = {"sm", "share"},
-    [SIM_L1_WAYS] = {"share"},
-    [SIM_PCIE] = {"?gen", "?width"},
-    [SIM_SLOW_HOST] = {"share"},
-    [SIM_NVLINK_DOWN] = {"?count"},
-    [SIM_COMPUTE_MODE] = {"text"},
-    [SIM_POWER_LIMIT] = {"w"},
-    [SIM_REMAP] = {"?pending", "?failed"},
-    [SIM_ECC_ERRORS] = {"?count"},
-    [SIM_ECC_GROWTH] = {"per_s"},
-    [SIM_REPLAYS] = {"per_s"},
-    [SIM_LINK_ERRORS] = {"per_s"},
-    [SIM_XID] = {"number"},
-    [SIM_FABRIC] = {"state"},
-    [SIM_HOT] = {"degrees"},
-    [SIM_VBIOS] = {"text"},
-    [SIM_DRIVER] = {"text"},
-    [SIM_NOISY] = {"factor"},
-    [SIM_HEALTH] = {"facts"},
-    [SIM_MEMORY_HELD] = {"bytes"},
-    [SIM_WAIT] = {"seconds"},
-    [SIM_HANG] = {"?after", "?tries"},
-    [SIM_CRASH] = {"?after", "?tries"},
-    [SIM_WEAK_REGION] = {"bytes", "share", "?ns", "?corrected"},
-    [SIM_BIT_ERROR] = {"bytes", "?count"},
-    [SIM_WRONG_SM] = {"sm", "share"},
-    [SIM_FALLS_UNDER_LOAD] = {"share", "?seconds", "?reason"},
-    [SIM_DEAD_LINK] = {"?peer"},
-    [SIM_SLOW_LINK] = {"share", "?ns", "?peer"},
+static const struct fault_kind {
+    const char *word;
+    const char *parameters[PARAMETERS_MAX]; /* those with a '?' may be left out */
+    bool may_change; /* while the GPU works: it changes nothing that caches or limits are created
+                        from */
+} fault_kinds[SIM_FAULT_COUNT] = {
+    [SIM_SLOW_DRAM] = {"slow_dram", {"share"}, .may_change = true},
+    [SIM_HBM_STACK] = {"hbm_stack", {"?count", "?hidden"}},
+    [SIM_MEMORY_CLOCK] = {"memory_clock", {"mhz"}, .may_change = true},
+    [SIM_SM_CLOCK] = {"sm_clock", {"mhz", "?reason"}, .may_change = true},
+    [SIM_L2_SLICE] = {"l2_slice", {"share", "?reported"}},
+    [SIM_MISSING_SMS] = {"missing_sms", {"?count", "?hidden"}},
+    [SIM_SLOW_SM] = {"slow_sm", {"sm", "share"}, .may_change = true},
+    [SIM_L1_WAYS] = {"l1_ways", {"share"}},
+    [SIM_PCIE] = {"pcie", {"?gen", "?width"}},
+    [SIM_SLOW_HOST] = {"slow_host", {"share"}, .may_change = true},
+    [SIM_NVLINK_DOWN] = {"nvlink_down", {"?count"}},
+    [SIM_ECC_OFF] = {"ecc_off"},
+    [SIM_MIG_ON] = {"mig_on"},
+    [SIM_PERSISTENCE_OFF] = {"persistence_off"},
+    [SIM_COMPUTE_MODE] = {"compute_mode", {"text"}},
+    [SIM_POWER_LIMIT] = {"power_limit", {"w"}, .may_change = true},
+    [SIM_REMAP] = {"remap", {"?pending", "?failed"}},
+    [SIM_ECC_ERRORS] = {"ecc_errors", {"?count"}},
+    [SIM_ECC_GROWTH] = {"ecc_corrected", {"per_s"}},
+    [SIM_REPLAYS] = {"pcie_replays", {"per_s"}},
+    [SIM_LINK_ERRORS] = {"nvlink_errors", {"per_s"}},
+    [SIM_XID] = {"xid", {"number"}},
+    [SIM_FABRIC] = {"fabric", {"state"}},
+    [SIM_HOT] = {"hot", {"degrees"}},
+    [SIM_VBIOS] = {"vbios", {"text"}},
+    [SIM_DRIVER] = {"driver", {"text"}},
+    [SIM_NOISY] = {"noisy", {"factor"}, .may_change = true},
+    [SIM_BUSY] = {"busy"},
+    [SIM_HEALTH] = {"health", {"facts"}},
+    [SIM_MEMORY_HELD] = {"memory_held", {"bytes"}},
+    [SIM_WAIT] = {"wait", {"seconds"}},
+    [SIM_HANG] = {"hang", {"?after", "?tries"}},
+    [SIM_CRASH] = {"crash", {"?after", "?tries"}},
+    [SIM_MISSING] = {"missing"},
+    [SIM_DEAD_DRIVER] = {"dead_driver"},
+    [SIM_WEAK_REGION] = {"weak_region", {"bytes", "share", "?ns", "?corrected"}},
+    [SIM_BIT_ERROR] = {"bit_error", {"bytes", "?count"}},
+    [SIM_WRONG_SM] = {"wrong_sm", {"sm", "share"}},
+    [SIM_FALLS_UNDER_LOAD] = {"falls_under_load",
+                              {"share", "?seconds", "?reason"},
+                              .may_change = true},
+    [SIM_DEAD_LINK] = {"dead_link", {"?peer"}},
+    [SIM_SLOW_LINK] = {"slow_link", {"share", "?ns", "?peer"}},
+    [SIM_FABRIC_DOWN] = {"fabric_down"},
+    [SIM_SWAPPED_DIE] = {"swapped_die"},
 };
 
 static const char *const reason_words[] = {
@@ -144,19 +111,8 @@ static const struct yaml_field parameters[] = {
     {"facts", YAML_NODE, offsetof(struct fault_text, facts)},
 };
 
-static struct yaml_field parameter_field(const char *name)
-{
-    bool optional = name[0] == '?';
-    size_t i = 0;
-    while (!str_equal(parameters[i].key, name + optional))
-        i++;
-    struct yaml_field field = parameters[i];
-    field.required = !optional;
-    return field;
-}
-
 /* Keys that every fault of a node has, or every fault that is drawn, and the kind's own. */
-static size_t list_fields(bool drawn, size_t kind, struct yaml_field fields[FIELDS_MAX])
+static size_t fault_list_fields(bool drawn, size_t kind, struct yaml_field fields[FIELDS_MAX])
 {
     static const struct yaml_field of_node[] = {
         {"kind", YAML_NODE, offsetof(struct fault_text, kind), true},
@@ -171,17 +127,17 @@ static size_t list_fields(bool drawn, size_t kind, struct yaml_field fields[FIEL
     };
     size_t count = drawn ? COUNT_OF(of_fleet) : COUNT_OF(of_node);
     memcpy(fields, drawn ? of_fleet : of_node, count * sizeof *fields);
-    for (int i = 0; i < PARAMETERS_MAX && kind_parameters[kind][i]; i++)
-        fields[count++] = parameter_field(kind_parameters[kind][i]);
+    for (int k = 0; k < PARAMETERS_MAX && fault_kinds[kind].parameters[k]; k++) {
+        const char *name = fault_kinds[kind].parameters[k];
+        bool optional = name[0] == '?';
+        size_t i = 0;
+        while (!str_equal(parameters[i].key, name + optional))
+            i++;
+        fields[count] = parameters[i];
+        fields[count++].required = !optional;
+    }
     return count;
 }
-
-/* What can change while the GPU works: nothing that caches or limits were created from. */
-static const bool may_change[SIM_FAULT_COUNT] = {
-    [SIM_SLOW_DRAM] = true, [SIM_MEMORY_CLOCK] = true,     [SIM_SM_CLOCK] = true,
-    [SIM_SLOW_SM] = true,   [SIM_SLOW_HOST] = true,        [SIM_POWER_LIMIT] = true,
-    [SIM_NOISY] = true,     [SIM_FALLS_UNDER_LOAD] = true,
-};
 
 static const char *const each_words[] = {"launch", "session", NULL};
 
@@ -199,11 +155,11 @@ static const struct yaml_field when_fields[] = {
     {"sessions", YAML_U32, offsetof(struct when_text, when.sessions), .min = 1, .max = 1000},
 };
 
-static int read_when(const struct yaml_node *node, int kind, struct sim_when *out_when,
-                     struct err *err)
+static int fault_read_when(const struct yaml_node *node, int kind, struct sim_when *out_when,
+                           struct err *err)
 {
     struct when_text text = {{0}};
-    if (!may_change[kind])
+    if (!fault_kinds[kind].may_change)
         return yaml_error(node, err, "a fault of this kind is always present");
     int rc = yaml_read_fields(node, when_fields, COUNT_OF(when_fields), &text, err);
     if (rc) {
@@ -226,11 +182,14 @@ int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *o
         return -EINVAL;
     if (!kind)
         return yaml_error(node, err, "key \"kind\" is missing");
+    const char *words[SIM_FAULT_COUNT];
+    for (size_t i = 0; i < SIM_FAULT_COUNT; i++)
+        words[i] = fault_kinds[i].word;
     size_t index;
-    int rc = yaml_as_word(kind, kind_words, SIM_FAULT_COUNT, &index, err);
+    int rc = yaml_as_word(kind, words, SIM_FAULT_COUNT, &index, err);
     if (rc)
         return rc;
-    size_t count = list_fields(drawn, index, fields);
+    size_t count = fault_list_fields(drawn, index, fields);
     rc = yaml_read_fields(node, fields, count, &text, err);
     if (rc)
         return rc;
@@ -243,7 +202,7 @@ int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *o
     if (rc)
         return rc;
     if (text.when)
-        rc = read_when(text.when, (int)index, &text.fault.when, err);
+        rc = fault_read_when(text.when, (int)index, &text.fault.when, err);
     if (rc)
         return rc;
     text.fault.kind = (int)index;
@@ -462,7 +421,7 @@ static void fall_under_load(struct sim_model *model, const struct sim_fault *fau
     model->fall_reason = fault->reason;
 }
 
-static int downtrain(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+static int lower_pcie(struct sim_model *model, const struct sim_fault *fault, struct err *err)
 {
     const struct sim_hardware *hardware = &model->hardware;
     if (fault->gen > hardware->pcie_gen_max || fault->width > hardware->pcie_width_max)
@@ -473,7 +432,7 @@ static int downtrain(struct sim_model *model, const struct sim_fault *fault, str
     return 0;
 }
 
-static void disturb(struct sim_model *model, double factor)
+static void raise_noise(struct sim_model *model, double factor)
 {
     struct sim_noise *noise = &model->noise;
     noise->jitter_cycles = factor * (noise->jitter_cycles > 0 ? noise->jitter_cycles : 0.5);
@@ -540,12 +499,12 @@ static void apply_behaviour(struct sim_model *model, const struct sim_fault *fau
         fall_under_load(model, fault);
         break;
     case SIM_NOISY:
-        disturb(model, fault->factor);
+        raise_noise(model, fault->factor);
         break;
     case SIM_BUSY:
         /* The other process takes turns and evicts what was cached. */
         model->health[HEALTH_PROCESSES] = 1;
-        disturb(model, 8);
+        raise_noise(model, 8);
         break;
     case SIM_WAIT:
         model->wait_s = fault->seconds;
@@ -602,7 +561,7 @@ int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, stru
     case SIM_WRONG_SM:
         return spoil_sm(model, fault, err);
     case SIM_PCIE:
-        return downtrain(model, fault, err);
+        return lower_pcie(model, fault, err);
     default:
         apply_behaviour(model, fault);
         return 0;

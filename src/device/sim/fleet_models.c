@@ -9,16 +9,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* A bare file name is searched in ../sim; a path is relative to the fleet file. */
-static char *model_path(const char *fleet_path, const char *model)
-{
-    const char *slash = strrchr(fleet_path, '/');
-    int length = slash ? (int)(slash - fleet_path) + 1 : 0;
-    if (model[0] == '/')
-        return str_copy(model);
-    return str_format("%.*s%s%s", length, fleet_path, strchr(model, '/') ? "" : "../sim/", model);
-}
-
 static const struct sim_model *find_loaded(const struct fleet_models *models, const char *path)
 {
     for (size_t i = 0; i < models->count; i++)
@@ -52,7 +42,8 @@ static int load_model_file(struct fleet_models *models, const struct yaml_node *
     return 0;
 }
 
-/* out_path is released by the caller. */
+/* A bare file name is searched in ../sim; a path is relative to the fleet file. out_path is
+ * released by the caller. */
 static int read_model_path(const struct fleet_models *models, const struct yaml_node *at,
                            char **out_path, struct err *err)
 {
@@ -60,7 +51,12 @@ static int read_model_path(const struct fleet_models *models, const struct yaml_
     int rc = yaml_as_text(at, &name, err);
     if (rc)
         return rc;
-    *out_path = model_path(models->fleet_path, name);
+    const char *fleet = models->fleet_path, *slash = strrchr(fleet, '/');
+    int length = slash ? (int)(slash - fleet) + 1 : 0;
+    if (name[0] == '/')
+        *out_path = str_copy(name);
+    else
+        *out_path = str_format("%.*s%s%s", length, fleet, strchr(name, '/') ? "" : "../sim/", name);
     return 0;
 }
 

@@ -47,7 +47,7 @@ void gpu_time_faults(struct gpu *gpu, const struct sim_fault *faults, size_t cou
     gpu_update(gpu);
 }
 
-static bool happens(const struct gpu *gpu, const struct sim_when *when, size_t i)
+static bool fault_happens(const struct gpu *gpu, const struct sim_when *when, size_t i)
 {
     if (when->chance <= 0)
         return true;
@@ -57,12 +57,12 @@ static bool happens(const struct gpu *gpu, const struct sim_when *when, size_t i
     return rng_uniform(&rng) < when->chance;
 }
 
-static double size_now(const struct gpu *gpu, const struct sim_when *when, size_t i)
+static double fault_size_now(const struct gpu *gpu, const struct sim_when *when, size_t i)
 {
     double ms = gpu->busy_ns / 1e6 - when->from_ms;
     if (ms < 0 || (when->for_ms > 0 && ms >= when->for_ms))
         return 0;
-    if ((when->sessions && gpu->unit.session >= when->sessions) || !happens(gpu, when, i))
+    if ((when->sessions && gpu->unit.session >= when->sessions) || !fault_happens(gpu, when, i))
         return 0;
     if (when->grow_ms <= 0 || ms >= when->grow_ms)
         return 1;
@@ -70,8 +70,8 @@ static double size_now(const struct gpu *gpu, const struct sim_when *when, size_
 }
 
 /* The fault at a part of its size. */
-static struct sim_fault scaled(const struct sim_fault *fault, const struct sim_model *usual,
-                               double size)
+static struct sim_fault fault_scaled(const struct sim_fault *fault, const struct sim_model *usual,
+                                     double size)
 {
     struct sim_fault now = *fault;
     double mhz = fault->kind == SIM_MEMORY_CLOCK ? usual->clock.memory_mhz : usual->clock.sm_mhz;
@@ -83,7 +83,7 @@ static struct sim_fault scaled(const struct sim_fault *fault, const struct sim_m
 }
 
 /* Everything that a fault changes that comes and goes (may_change in fault.c). */
-static void restore(struct sim_model *model, const struct sim_model *usual)
+static void gpu_restore(struct sim_model *model, const struct sim_model *usual)
 {
     model->clock = usual->clock;
     model->noise = usual->noise;
@@ -107,16 +107,16 @@ void gpu_update(struct gpu *gpu)
         return;
     timed->asked++;
     for (size_t i = 0; i < timed->count; i++) {
-        double size = size_now(gpu, &timed->faults[i].fault.when, i);
+        double size = fault_size_now(gpu, &timed->faults[i].fault.when, i);
         changed |= size < timed->faults[i].size || size > timed->faults[i].size;
         timed->faults[i].size = size;
     }
     if (!changed)
         return;
-    restore(&gpu->model, &timed->usual);
+    gpu_restore(&gpu->model, &timed->usual);
     for (size_t i = 0; i < timed->count; i++) {
         struct sim_fault now =
-            scaled(&timed->faults[i].fault, &timed->usual, timed->faults[i].size);
+            fault_scaled(&timed->faults[i].fault, &timed->usual, timed->faults[i].size);
         if (timed->faults[i].size > 0)
             sim_model_apply(&gpu->model, &now, NULL); /* it fitted in full when it was read */
     }

@@ -39,18 +39,6 @@ static void set_hardware(const struct sim_model *model, struct facts *facts)
         facts_set_int(facts, numbers[i].key, (int64_t)numbers[i].value);
 }
 
-static void set_board(const struct gpu *gpu, struct facts *facts)
-{
-    char serial[32];
-    snprintf(
-        serial, sizeof serial, "%013llu",
-        (unsigned long long)(rng_derive(gpu->unit.identity_seed, "serial", 0) % 10000000000000u));
-    facts_set_text(facts, "serial", serial);
-    facts_set_text(facts, "part", gpu->model.board.part);
-    facts_set_text(facts, "vbios", gpu->model.board.vbios);
-    facts_set_text(facts, "driver", gpu->model.board.driver);
-}
-
 static void set_settings(const struct sim_model *model, struct facts *facts)
 {
     const struct sim_config *c = &model->config;
@@ -87,9 +75,16 @@ int gpu_identify(struct device *device, const void *request, void *answer, struc
 {
     const struct gpu *gpu = (const struct gpu *)device;
     struct device_identity *identity = answer;
+    char serial[32];
     (void)request, (void)err;
     set_hardware(&gpu->model, &identity->hardware);
-    set_board(gpu, &identity->board);
+    snprintf(
+        serial, sizeof serial, "%013llu",
+        (unsigned long long)(rng_derive(gpu->unit.identity_seed, "serial", 0) % 10000000000000u));
+    facts_set_text(&identity->board, "serial", serial);
+    facts_set_text(&identity->board, "part", gpu->model.board.part);
+    facts_set_text(&identity->board, "vbios", gpu->model.board.vbios);
+    facts_set_text(&identity->board, "driver", gpu->model.board.driver);
     set_settings(&gpu->model, &identity->config);
     facts_set_int(&identity->config, "memory_free_bytes", (int64_t)gpu->device.limits.global_bytes);
     return 0;
@@ -134,14 +129,6 @@ static void let_errors_come(double per_s, enum health_fact counter, enum health_
     health[counter_per_s] += round(per_s);
 }
 
-static int report_xid(unsigned number, struct sim_model *model, struct err *err)
-{
-    if (model->xid_count == XID_LIST_MAX)
-        return err_set(err, -EINVAL, "more than %d Xid events", XID_LIST_MAX);
-    model->xids[model->xid_count++] = number;
-    return 0;
-}
-
 int sim_health_fault(const struct sim_fault *fault, struct sim_model *model, struct err *err)
 {
     double *health = model->health;
@@ -169,7 +156,10 @@ int sim_health_fault(const struct sim_fault *fault, struct sim_model *model, str
         health[HEALTH_TEMPERATURE_MARGIN] -= round(fault->degrees);
         break;
     default:
-        return report_xid(fault->number, model, err);
+        if (model->xid_count == XID_LIST_MAX)
+            return err_set(err, -EINVAL, "more than %d Xid events", XID_LIST_MAX);
+        model->xids[model->xid_count++] = fault->number;
+        break;
     }
     return 0;
 }

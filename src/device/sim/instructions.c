@@ -31,7 +31,7 @@ struct unit {
     double issue_free, unit_free;
 };
 
-static double earliest(const struct unit *unit, const struct code_warp *warp, uint32_t chains)
+static double warp_earliest(const struct unit *unit, const struct code_warp *warp, uint32_t chains)
 {
     double at = fmax(unit->issue_free, unit->unit_free);
     return fmax(at, fmax(warp->issued + 1, warp->ready[warp->done % chains]));
@@ -46,7 +46,7 @@ static struct code_warp *next_code_warp(struct unit *unit, uint32_t chains, uint
         struct code_warp *warp = &unit->warps[i];
         if (warp->done == total)
             continue;
-        double at = earliest(unit, warp, chains);
+        double at = warp_earliest(unit, warp, chains);
         if (!best || at < best_at || (at == best_at && warp->done < best->done)) {
             best = warp;
             best_at = at;
@@ -65,7 +65,7 @@ static double execute_code(const struct device_code *code, const struct sim_inst
     double end = 0;
     struct code_warp *warp;
     while ((warp = next_code_warp(&unit, code->chains, total))) {
-        double at = earliest(&unit, warp, code->chains);
+        double at = warp_earliest(&unit, warp, code->chains);
         unit.issue_free = at + unit.issue_cycles;
         unit.unit_free = at + cost->interval_cycles;
         warp->issued = at;
@@ -198,15 +198,6 @@ static void create_instruction_caches(const struct sim_model *model,
         }
 }
 
-static void destroy_instruction_caches(const struct sim_model *model, struct walker *walkers)
-{
-    for (uint32_t l = 0; l < model->instruction_cache_count; l++) {
-        if (walkers[1].caches[l] != walkers[0].caches[l])
-            cache_destroy(walkers[1].caches[l]);
-        cache_destroy(walkers[0].caches[l]);
-    }
-}
-
 static double jump_cycles(const struct sim_model *model, const struct walker *walker)
 {
     uint64_t bytes = (uint64_t)(walker->end - walker->begin - TAIL) * INSTRUCTION_BYTES;
@@ -262,19 +253,6 @@ static struct walker *next_walker(struct walker *walkers, uint32_t count)
     return next;
 }
 
-static void take_cycles(struct gpu *gpu, const struct device_straight *straight,
-                        const struct walker *walkers, struct device_straight_answer *answer)
-{
-    double longest = 0;
-    answer->instruction_bytes = INSTRUCTION_BYTES;
-    for (uint32_t i = 0; i < straight->job_count; i++) {
-        double cycles = walkers[i].now - walkers[i].timed_from;
-        answer->cycles[i] = (uint64_t)(cycles + 0.5);
-        longest = fmax(longest, cycles);
-    }
-    gpu->busy_ns += longest * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
-}
-
 int gpu_run_straight(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct device_straight *straight = request;
@@ -293,8 +271,19 @@ int gpu_run_straight(struct device *device, const void *request, void *answer, s
     create_instruction_caches(&gpu->model, straight, walkers);
     while ((walker = next_walker(walkers, straight->job_count)))
         execute_line(&gpu->model, walker, &rng);
-    take_cycles(gpu, straight, walkers, out_answer);
-    destroy_instruction_caches(&gpu->model, walkers);
+    double longest = 0;
+    out_answer->instruction_bytes = INSTRUCTION_BYTES;
+    for (uint32_t i = 0; i < straight->job_count; i++) {
+        double cycles = walkers[i].now - walkers[i].timed_from;
+        out_answer->cycles[i] = (uint64_t)(cycles + 0.5);
+        longest = fmax(longest, cycles);
+    }
+    gpu->busy_ns += longest * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
+    for (uint32_t l = 0; l < gpu->model.instruction_cache_count; l++) {
+        if (walkers[1].caches[l] != walkers[0].caches[l])
+            cache_destroy(walkers[1].caches[l]);
+        cache_destroy(walkers[0].caches[l]);
+    }
     return 0;
 }
 

@@ -58,12 +58,6 @@ static double load_clock_mhz(const struct load *load, uint64_t *out_reasons)
     return mhz;
 }
 
-static double memory_rate(const struct sim_model *model)
-{
-    double memory = model->clock.memory_mhz / model->nominal_clock.memory_mhz / model->dram_factor;
-    return READ_SHARE * model->bandwidth.main_read * memory;
-}
-
 /* One launch. Disturbances only cost time. */
 static void load_step(struct load *load)
 {
@@ -72,6 +66,7 @@ static void load_step(struct load *load)
     gpu_update(load->gpu);
     double mhz = load_clock_mhz(load, &now->throttle_reasons);
     double took = 1 + fabs(model->noise.bandwidth * rng_normal(&load->rng));
+    double memory = model->clock.memory_mhz / model->nominal_clock.memory_mhz / model->dram_factor;
     bool fallen = model->fall_share > 0 && load->ns >= model->fall_s * 1e9;
     double power_w = model->config.power_limit_w * (fallen ? 1 - model->fall_share : 1);
     load->ns += STEP_NS;
@@ -80,7 +75,7 @@ static void load_step(struct load *load)
                       (1 - exp(-STEP_NS / 1e9 / WARM_S));
     now->at_ns = (uint64_t)load->ns;
     now->operations += (uint64_t)(model->sms * OPERATIONS * mhz * 1e-3 * STEP_NS / took);
-    now->bytes += (uint64_t)(memory_rate(model) * STEP_NS / took);
+    now->bytes += (uint64_t)(READ_SHARE * model->bandwidth.main_read * memory * STEP_NS / took);
     now->cycles += (uint64_t)(mhz * 1e-3 * STEP_NS);
     now->cycles_ns += (uint64_t)STEP_NS;
     now->sm_mhz = mhz;
@@ -88,23 +83,18 @@ static void load_step(struct load *load)
     now->energy_j += now->power_w * STEP_NS / 1e9;
 }
 
-/* With a fault by heat, the GPU is at its slowdown temperature. */
-static void set_temperatures(const struct load *load, struct device_load_sample *sample)
-{
-    const struct sim_model *model = &load->gpu->model;
-    double warmer_c = load->warmer_c;
-    if (sample->throttle_reasons & sim_throttle_bits(SIM_BY_HEAT))
-        warmer_c = fmax(warmer_c, model->health[HEALTH_TEMPERATURE_MARGIN]);
-    sample->temperature_c = round(model->health[HEALTH_TEMPERATURE] + warmer_c);
-    sample->temperature_memory_c = round(model->health[HEALTH_TEMPERATURE_MEMORY] + warmer_c);
-    sample->memory_mhz = model->clock.memory_mhz;
-    sample->throttle_known = true;
-}
-
 static void load_add_sample(struct load *load, struct device_load_answer *answer)
 {
+    const struct sim_model *model = &load->gpu->model;
     struct device_load_sample sample = load->now;
-    set_temperatures(load, &sample);
+    double warmer_c = load->warmer_c;
+    /* With a fault by heat, the GPU is at its slowdown temperature. */
+    if (sample.throttle_reasons & sim_throttle_bits(SIM_BY_HEAT))
+        warmer_c = fmax(warmer_c, model->health[HEALTH_TEMPERATURE_MARGIN]);
+    sample.temperature_c = round(model->health[HEALTH_TEMPERATURE] + warmer_c);
+    sample.temperature_memory_c = round(model->health[HEALTH_TEMPERATURE_MEMORY] + warmer_c);
+    sample.memory_mhz = model->clock.memory_mhz;
+    sample.throttle_known = true;
     device_load_answer_add(answer, &sample);
 }
 

@@ -10,7 +10,6 @@
 #include "cachesim/cache.h"
 #include "device/device.h"
 #include "device/instruction.h"
-#include "device/sim/shared_memory.h"
 #include "device/sim/sim.h"
 #include "inventory/xid.h"
 
@@ -22,6 +21,7 @@ enum {
     SIM_TLBS = 3,
     SIM_PARTS_MAX = 4,
     SIM_SMS_MAX = 1024,
+    SIM_BANKS_MAX = 256,
 };
 
 enum sim_scope { SIM_SCOPE_SM, SIM_SCOPE_TPC, SIM_SCOPE_CPC, SIM_SCOPE_GPC, SIM_SCOPE_GPU };
@@ -81,6 +81,23 @@ struct sim_clock {
 
 struct sim_noise {
     double jitter_cycles, spike_rate, spike_cycles, bandwidth;
+};
+
+/* The banks of shared memory. A bank delivers one of its words, bank_bytes wide, in a pass.
+ * Successive pieces of interleave_bytes of the memory lie in successive banks: whole words, or
+ * (Kepler in its mode of 4 bytes) a half of a word, whose other half follows when all banks have
+ * had one. */
+struct sim_banks {
+    uint32_t count, bank_bytes, interleave_bytes;
+    double conflict_cycles; /* that each further pass adds to the latency of a load */
+    double pass_cycles;     /* that each pass keeps the memory busy */
+    double load_cycles;     /* that a load keeps it busy at least */
+};
+
+/* The lanes of a warp that load at once. */
+struct sim_lanes {
+    uint64_t address; /* of the first lane */
+    uint32_t count, stride_bytes, width_bytes;
 };
 
 /* GB/s at the nominal clocks; per-SM values in bytes per cycle. Loaded: latency of an access while
@@ -272,6 +289,10 @@ int sim_health_fault(const struct sim_fault *fault, struct sim_model *model, str
  * a wish above the largest step. */
 int sim_carveout_grant(const struct sim_carveout *carveout, uint64_t wish, uint64_t *out_granted,
                        uint64_t *out_l1, struct err *err);
+
+/* How many passes a load of shared memory takes (shared_memory.c): in each one, a bank delivers one
+ * word to all lanes that want it. As many lanes go together as all banks have words. */
+uint32_t sim_banks_passes(const struct sim_banks *banks, const struct sim_lanes *lanes);
 
 /* NVML's bits of a reason (fault.c). */
 uint64_t sim_throttle_bits(int reason);

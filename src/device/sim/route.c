@@ -19,39 +19,30 @@ static inline uint64_t low_mask(uint32_t bits)
     return (UINT64_C(1) << bits) - 1;
 }
 
-static inline uint64_t permute(const struct walk *walk, uint64_t x)
-{
-    uint64_t low = x & low_mask(walk->low_bits), high = x >> walk->low_bits;
-    for (int i = 0; i < WALK_ROUNDS; i += 2) {
-        high ^= round_hash(low, walk->keys[i]) & low_mask(walk->high_bits);
-        low ^= round_hash(high, walk->keys[i + 1]) & low_mask(walk->low_bits);
-    }
-    return high << walk->low_bits | low;
-}
-
-static uint64_t permute_back(const struct walk *walk, uint64_t x)
-{
-    uint64_t low = x & low_mask(walk->low_bits), high = x >> walk->low_bits;
-    for (int i = WALK_ROUNDS - 2; i >= 0; i -= 2) {
-        low ^= round_hash(high, walk->keys[i + 1]) & low_mask(walk->low_bits);
-        high ^= round_hash(low, walk->keys[i]) & low_mask(walk->high_bits);
-    }
-    return high << walk->low_bits | low;
-}
-
 static inline uint64_t walk_element(const struct walk *walk, uint64_t position)
 {
-    do
-        position = permute(walk, position);
-    while (position >= walk->count);
+    do {
+        uint64_t low = position & low_mask(walk->low_bits), high = position >> walk->low_bits;
+        for (int i = 0; i < WALK_ROUNDS; i += 2) {
+            high ^= round_hash(low, walk->keys[i]) & low_mask(walk->high_bits);
+            low ^= round_hash(high, walk->keys[i + 1]) & low_mask(walk->low_bits);
+        }
+        position = high << walk->low_bits | low;
+    } while (position >= walk->count);
     return position;
 }
 
+/* The other way round. */
 static uint64_t walk_position(const struct walk *walk, uint64_t element)
 {
-    do
-        element = permute_back(walk, element);
-    while (element >= walk->count);
+    do {
+        uint64_t low = element & low_mask(walk->low_bits), high = element >> walk->low_bits;
+        for (int i = WALK_ROUNDS - 2; i >= 0; i -= 2) {
+            low ^= round_hash(high, walk->keys[i + 1]) & low_mask(walk->low_bits);
+            high ^= round_hash(low, walk->keys[i]) & low_mask(walk->high_bits);
+        }
+        element = high << walk->low_bits | low;
+    } while (element >= walk->count);
     return element;
 }
 
@@ -266,7 +257,7 @@ static inline double slice_offset(const struct route *route, uint64_t address, b
     return spread + route->group_cycles * ((hash >> 39 & 1) == route->group ? -0.5 : 0.5);
 }
 
-static double load_dram(const struct route *route, struct rng *rng)
+static double route_load_dram(const struct route *route, struct rng *rng)
 {
     double cycles = route->dram_now;
     if (route->dram_slow_share > 0 && rng_uniform(rng) < route->dram_slow_share)
@@ -275,7 +266,7 @@ static double load_dram(const struct route *route, struct rng *rng)
 }
 
 /* [M] 4.6: misses in ascending order bring what follows, too. */
-static void prefetch(const struct route *route, uint64_t address, struct rng *rng)
+static void route_prefetch(const struct route *route, uint64_t address, struct rng *rng)
 {
     uint64_t unit = divide(&route->fetch, address), next = unit + 1;
     struct miss_stream *stream = route->misses;
@@ -291,7 +282,7 @@ static void prefetch(const struct route *route, uint64_t address, struct rng *rn
 }
 
 /* With copies, the near part is searched first, even if the line's home is elsewhere. */
-static double load_l2(const struct route *route, uint64_t address, struct rng *rng)
+static double route_load_l2(const struct route *route, uint64_t address, struct rng *rng)
 {
     uint64_t local = address;
     uint32_t home = route->part_count > 1 ? route_home(route, address, &local) : 0;
@@ -304,12 +295,12 @@ static double load_l2(const struct route *route, uint64_t address, struct rng *r
     if (cache_access(route->l2[home], local, rng))
         return cycles;
     if (route->misses)
-        prefetch(route, address, rng);
-    return cycles + load_dram(route, rng);
+        route_prefetch(route, address, rng);
+    return cycles + route_load_dram(route, rng);
 }
 
 /* The cost of finding the page. */
-static inline double translate(const struct route *route, uint64_t address, struct rng *rng)
+static inline double route_translate(const struct route *route, uint64_t address, struct rng *rng)
 {
     double cycles = 0;
     for (int i = 0; i < SIM_TLBS && route->tlbs[i]; i++) {
@@ -320,7 +311,7 @@ static inline double translate(const struct route *route, uint64_t address, stru
     return cycles;
 }
 
-static inline double first_load(const struct route *route)
+static inline double route_first_load(const struct route *route)
 {
     if (!route->first_epoch || *route->first_epoch == route->epoch)
         return 0;
@@ -332,15 +323,15 @@ static inline double route_load_one(const struct route *route, uint64_t address,
 {
     if (route->direct)
         return route->direct_now;
-    double first = first_load(route), page = 0;
+    double first = route_first_load(route), page = 0;
     address += route->base;
     if (route->translate_first)
-        page = translate(route, address, rng);
+        page = route_translate(route, address, rng);
     for (uint32_t i = 0; i < route->cache_count; i++)
         if (cache_access(route->caches[i], address, rng))
             return first + (page > 0 ? route->l2_cycles + page : route->cache_cycles[i]);
-    page = route->translate_first ? page : translate(route, address, rng);
-    return first + page + load_l2(route, address, rng);
+    page = route->translate_first ? page : route_translate(route, address, rng);
+    return first + page + route_load_l2(route, address, rng);
 }
 
 void route_load(const struct route *route, const uint64_t *addresses, uint32_t count,
@@ -355,7 +346,7 @@ double route_load_lanes(const struct route *route, uint64_t address, uint32_t la
 {
     if (route->direct) {
         const struct sim_lanes words = {address, lanes, lane_stride_bytes, LANE_BYTES};
-        uint32_t passes = route->host ? 1 : shared_banks_passes(route->banks, &words);
+        uint32_t passes = route->host ? 1 : sim_banks_passes(route->banks, &words);
         return route->direct_now + (passes - 1) * route->banks->conflict_cycles;
     }
     double slowest = 0;
@@ -371,8 +362,8 @@ void route_fill(const struct route *route, uint64_t address, struct rng *rng)
     if (route->direct)
         return;
     address += route->base;
-    translate(route, address, rng);
-    load_l2(route, address, rng);
+    route_translate(route, address, rng);
+    route_load_l2(route, address, rng);
 }
 
 uint64_t route_fills(const struct route *route)

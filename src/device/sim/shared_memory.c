@@ -1,7 +1,5 @@
 /* Loads of shared memory on a simulated SM: which words of which banks the lanes of a warp want,
  * and every load of every warp, when its last word is there and shared memory is free. */
-#include "device/sim/shared_memory.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -20,7 +18,7 @@ struct wanted {
 };
 
 /* A word that is wanted twice is delivered once. */
-static void want(const struct sim_banks *banks, uint64_t address, struct wanted *wanted)
+static void wanted_add(const struct sim_banks *banks, uint64_t address, struct wanted *wanted)
 {
     uint32_t bank = (uint32_t)(address / banks->interleave_bytes % banks->count);
     uint64_t row = address / ((uint64_t)banks->count * banks->bank_bytes);
@@ -39,13 +37,13 @@ static uint32_t passes_of_group(const struct sim_banks *banks, const struct sim_
     uint32_t most = 1;
     for (uint32_t lane = first; lane < end; lane++)
         for (uint32_t at = 0; at < lanes->width_bytes; at += banks->interleave_bytes)
-            want(banks, lanes->address + (uint64_t)lane * lanes->stride_bytes + at, &wanted);
+            wanted_add(banks, lanes->address + (uint64_t)lane * lanes->stride_bytes + at, &wanted);
     for (uint32_t i = 0; i < banks->count; i++)
         most = wanted.per_bank[i] > most ? wanted.per_bank[i] : most;
     return most;
 }
 
-uint32_t shared_banks_passes(const struct sim_banks *banks, const struct sim_lanes *lanes)
+uint32_t sim_banks_passes(const struct sim_banks *banks, const struct sim_lanes *lanes)
 {
     uint32_t together = banks->count * banks->bank_bytes / lanes->width_bytes, passes = 0;
     together = together < 1 ? 1 : together;
@@ -77,7 +75,7 @@ static struct load_warp *next_load_warp(struct load_warp *warps, uint32_t count,
     return best;
 }
 
-static double disturbance(const struct sim_noise *noise, struct rng *rng)
+static double load_disturbance(const struct sim_noise *noise, struct rng *rng)
 {
     double cycles = noise->jitter_cycles * rng_normal(rng);
     if (noise->spike_rate > 0 && rng_uniform(rng) < noise->spike_rate)
@@ -95,14 +93,14 @@ static uint64_t execute_loads(const struct sim_model *model, const struct device
     for (uint32_t w = 0; w < load->warps; w++) {
         const struct sim_lanes lanes = {device_shared_load_place(w), load->lanes,
                                         load->lane_stride_bytes, load->width_bytes};
-        warps[w] = (struct load_warp){.passes = shared_banks_passes(banks, &lanes)};
+        warps[w] = (struct load_warp){.passes = sim_banks_passes(banks, &lanes)};
     }
     while ((warp = next_load_warp(warps, load->warps, load->loads))) {
         double begin = fmax(warp->ready, free_at);
         double busy = fmax(banks->load_cycles, warp->passes * banks->pass_cycles);
         double latency = model->paths[DEVICE_SHARED].main_cycles +
                          (warp->passes - 1) * banks->conflict_cycles +
-                         disturbance(&model->noise, rng);
+                         load_disturbance(&model->noise, rng);
         free_at = begin + busy;
         warp->ready = begin + fmax(latency, 1);
         warp->done++;

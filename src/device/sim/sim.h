@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "catalogue/facts.h"
 #include "device/device.h"
@@ -164,5 +165,13 @@ int sim_open(const struct sim_model *model, const struct sim_fault *faults, size
 /* "GPU-xxxxxxxx-...", 40 characters and a NUL. */
 enum { SIM_UUID_MAX = 41 };
 void sim_unit_uuid(const struct sim_unit *unit, char out_uuid[SIM_UUID_MAX]);
+
+/* Nodes of a fleet have their names from a pattern such as "gpu%03d". -EINVAL unless the pattern is
+ * a name with at most one %d or %0Nd (N 1 to 9; %% is a per cent sign), and exactly one if count is
+ * above 1. */
+int sim_node_name_check(const char *pattern, uint32_t count, struct err *err);
+
+/* The name with the number inserted. The pattern must have been checked. */
+char *sim_node_name(struct arena *arena, const char *pattern, uint64_t number);
 
 #endif

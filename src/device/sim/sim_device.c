@@ -42,7 +42,7 @@ int gpu_begin_link(struct device *device, const void *request, void *answer, str
     return 0;
 }
 
-static void end_link(struct device *device)
+static void gpu_end_link(struct device *device)
 {
     turn_give(&((struct gpu *)device)->link);
 }
@@ -81,7 +81,7 @@ static void gpu_destroy(struct device *device)
 static const struct device_ops ops = {
     .backend = "sim",
     .calls = {DEVICE_CALLS(GPU_FUNCTION)},
-    .end_link = end_link,
+    .end_link = gpu_end_link,
     .destroy = gpu_destroy,
 };
 
@@ -141,15 +141,6 @@ void sim_unit_uuid(const struct sim_unit *unit, char out_uuid[SIM_UUID_MAX])
              (unsigned long long)(b & 0xffffffffffffu));
 }
 
-/* A swapped die has the names of the old one and differences of its own. */
-static uint64_t die_seed(const struct sim_unit *unit, const struct sim_fault *faults, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (faults[i].kind == SIM_SWAPPED_DIE)
-            return rng_derive(unit->identity_seed, "swapped", 0);
-    return unit->identity_seed;
-}
-
 int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
                   const struct sim_fault *faults, size_t count, struct device **out_device,
                   struct err *err)
@@ -163,7 +154,11 @@ int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
         gpu->links = *unit->links;
     gpu->unit.links = NULL;
     sim_unit_uuid(unit, gpu->uuid);
-    uint64_t seed = die_seed(unit, faults, count);
+    /* A swapped die has the names of the old one and differences of its own. */
+    uint64_t seed = unit->identity_seed;
+    for (size_t i = 0; i < count; i++)
+        if (faults[i].kind == SIM_SWAPPED_DIE)
+            seed = rng_derive(unit->identity_seed, "swapped", 0);
     gpu->noise_seed = rng_derive(unit->noise_seed, gpu->uuid, unit->session);
     if (unit->batch)
         sim_batch_apply(unit->batch, &gpu->model);

@@ -12,7 +12,6 @@
 #include "device/sim/fleet_models.h"
 #include "device/sim/model.h"
 #include "device/sim/node_links.h"
-#include "device/sim/node_name.h"
 #include "device/sim/sim.h"
 #include "device/source.h"
 
@@ -96,6 +95,68 @@ static const struct yaml_field entry_fields[] = {
     {"faults", YAML_NODE, offsetof(struct entry_text, faults)},
 };
 
+/* Patterns of node names. They are parsed here, since text from a file must never reach printf as a
+ * format. */
+enum { NAME_MAX_BYTES = 255 };
+
+enum name_piece { PIECE_END, PIECE_BYTE, PIECE_NUMBER, PIECE_BAD };
+
+/* Reads the next piece of the pattern. */
+static enum name_piece name_next_piece(const char **pattern, char *out_byte, int *out_width)
+{
+    const char *at = *pattern;
+    if (!*at)
+        return PIECE_END;
+    *out_byte = *at;
+    if (*at++ != '%' || *at == '%') {
+        *pattern = *out_byte == '%' ? at + 1 : at;
+        return PIECE_BYTE;
+    }
+    *out_width = 0;
+    if (at[0] == '0' && at[1] >= '1' && at[1] <= '9') {
+        *out_width = at[1] - '0';
+        at += 2;
+    }
+    *pattern = at + 1;
+    return *at == 'd' ? PIECE_NUMBER : PIECE_BAD;
+}
+
+int sim_node_name_check(const char *pattern, uint32_t count, struct err *err)
+{
+    if (!*pattern || strlen(pattern) > NAME_MAX_BYTES)
+        return err_set(err, -EINVAL, "a node's name has 1 to %d bytes", NAME_MAX_BYTES);
+    const char *rest = pattern;
+    int numbers = 0, width;
+    char byte;
+    for (;;) {
+        enum name_piece piece = name_next_piece(&rest, &byte, &width);
+        if (piece == PIECE_END)
+            break;
+        if (piece == PIECE_BAD || (piece == PIECE_NUMBER && numbers++))
+            return err_set(err, -EINVAL,
+                           "a node's name may have at most one %%d or %%03d, and %%%%");
+    }
+    if (count > 1 && !numbers)
+        return err_set(err, -EINVAL, "%u nodes need a %%d in their name", count);
+    return 0;
+}
+
+char *sim_node_name(struct arena *arena, const char *pattern, uint64_t number)
+{
+    struct strbuf name = {0};
+    int width;
+    char byte;
+    for (enum name_piece piece; (piece = name_next_piece(&pattern, &byte, &width)) != PIECE_END;) {
+        if (piece == PIECE_BYTE)
+            strbuf_append(&name, &byte, 1);
+        else
+            strbuf_printf(&name, "%0*llu", width, (unsigned long long)number);
+    }
+    char *copy = arena_copy(arena, name.data, name.length);
+    strbuf_fini(&name);
+    return copy;
+}
+
 static void fleet_destroy(struct device_source *source)
 {
     struct fleet *fleet = (struct fleet *)source;
@@ -125,8 +186,8 @@ static bool node_fault_concerns(const struct node_fault *fault, uint32_t index)
 }
 
 /* Whether the GPU, or its node if index is UINT32_MAX, has a fault of this kind. */
-static bool has_fault(const struct fleet *fleet, const struct fleet_entry *entry, int kind,
-                      uint32_t index, const struct sim_numbers *numbers)
+static bool fleet_has_fault(const struct fleet *fleet, const struct fleet_entry *entry, int kind,
+                            uint32_t index, const struct sim_numbers *numbers)
 {
     for (size_t i = 0; i < entry->fault_count; i++)
         if (entry->faults[i].fault.kind == kind && node_fault_concerns(&entry->faults[i], index))
@@ -134,32 +195,27 @@ static bool has_fault(const struct fleet *fleet, const struct fleet_entry *entry
     return sim_draw_has_fault(&fleet->draws, fleet->identity_seed, numbers, kind);
 }
 
-/* Keeps the faults that this worker meets, from faults[0] on. */
-static size_t keep_due(struct sim_fault *faults, size_t count, uint32_t attempt)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!faults[i].tries || attempt < faults[i].tries)
-            faults[kept++] = faults[i];
-    return kept;
-}
-
-/* All faults of a GPU, in `faults`, which has room for them; returns how many. */
-static size_t list_faults(const struct fleet *fleet, const struct gpu_slot *slot,
-                          struct sim_fault *faults)
+/* All faults of a GPU that this worker meets, in `faults`, which has room for all; returns how
+ * many. */
+static size_t fleet_list_faults(const struct fleet *fleet, const struct gpu_slot *slot,
+                                struct sim_fault *faults)
 {
     const struct fleet_entry *entry = slot->entry;
     size_t count = sim_draw_faults(&fleet->draws, fleet->identity_seed, &slot->numbers, faults);
     for (size_t k = 0; k < entry->fault_count; k++)
         if (node_fault_concerns(&entry->faults[k], slot->index))
             faults[count++] = entry->faults[k].fault;
-    return keep_due(faults, count, fleet->source.attempt);
+    size_t met = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!faults[i].tries || fleet->source.attempt < faults[i].tries)
+            faults[met++] = faults[i];
+    return met;
 }
 
 /* The GPUs of the node that this process sees, with the faults of their links. GPUs of one node
  * follow each other. faults: has room for those of one GPU. */
-static void find_links(const struct fleet *fleet, size_t i, struct sim_fault *faults,
-                       struct sim_links *links)
+static void fleet_find_links(const struct fleet *fleet, size_t i, struct sim_fault *faults,
+                             struct sim_links *links)
 {
     const struct device_info *infos = fleet->source.infos;
     size_t first = i;
@@ -174,7 +230,7 @@ static void find_links(const struct fleet *fleet, size_t i, struct sim_fault *fa
         struct sim_link_end *end = &links->gpus[links->count++];
         end->index = fleet->slots[k].index;
         sim_unit_uuid(&fleet->slots[k].unit, end->uuid);
-        size_t count = list_faults(fleet, &fleet->slots[k], faults);
+        size_t count = fleet_list_faults(fleet, &fleet->slots[k], faults);
         for (size_t f = 0; f < count; f++)
             sim_links_add_fault(links, end->index, &faults[f]);
     }
@@ -190,8 +246,8 @@ static int fleet_open(struct device_source *source, size_t i, struct device **ou
         mem_array(fleet->draws.fault_count + entry->fault_count, sizeof *faults);
     struct sim_links links;
     struct sim_unit unit = slot->unit;
-    find_links(fleet, i, faults, &links);
-    size_t count = list_faults(fleet, slot, faults);
+    fleet_find_links(fleet, i, faults, &links);
+    size_t count = fleet_list_faults(fleet, slot, faults);
     unit.session = source->session;
     unit.links = &links;
     int rc = sim_open_unit(model_of(entry, slot->index), &unit, faults, count, out_device, err);
@@ -274,8 +330,8 @@ static int read_node_faults(const struct yaml_node *node, struct fleet_entry *en
 }
 
 /* One model for all GPUs, or a list with one for each. */
-static int read_models(struct fleet *fleet, const struct yaml_node *node, struct fleet_entry *entry,
-                       struct err *err)
+static int fleet_read_models(struct fleet *fleet, const struct yaml_node *node,
+                             struct fleet_entry *entry, struct err *err)
 {
     bool listed = yaml_kind(node) == YAML_SEQUENCE;
     size_t count = listed ? yaml_count(node) : 1;
@@ -314,14 +370,14 @@ static int read_fleet_entry(struct fleet *fleet, const struct yaml_node *node,
     if (text.gpus && !text.model)
         return yaml_error(node, err, "key \"model\" is missing");
     if (text.model)
-        rc = read_models(fleet, text.model, entry, err);
+        rc = fleet_read_models(fleet, text.model, entry, err);
     if (rc)
         return rc;
     rc = sim_wiring_read(text.links, text.gpus, &entry->wiring, err);
     return rc ? rc : read_node_faults(text.faults, entry, err);
 }
 
-static int read_entries(struct fleet *fleet, const struct yaml_node *nodes, struct err *err)
+static int fleet_read_entries(struct fleet *fleet, const struct yaml_node *nodes, struct err *err)
 {
     if (yaml_expect(nodes, YAML_SEQUENCE, err))
         return -EINVAL;
@@ -343,20 +399,8 @@ static int read_entries(struct fleet *fleet, const struct yaml_node *nodes, stru
     return 0;
 }
 
-static struct sim_unit unit_of(const struct fleet *fleet, const struct sim_model *model,
-                               const char *node, const struct sim_numbers *numbers)
-{
-    uint64_t seed = fleet->identity_seed;
-    return (struct sim_unit){.identity_seed = rng_derive(seed, "gpu", numbers->of[SIM_PER_GPU]),
-                             .noise_seed = fleet->noise_seed,
-                             .vary = fleet->vary,
-                             .batch = sim_draw_batch(&fleet->draws, seed, model, numbers),
-                             .layout = sim_draw_layout(&fleet->draws, seed, model, numbers),
-                             .node = rng_derive(fleet->place, node, 0)};
-}
-
-static void add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const char *node,
-                    uint32_t index, const struct sim_numbers *numbers)
+static void fleet_add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const char *node,
+                          uint32_t index, const struct sim_numbers *numbers)
 {
     const struct sim_model *model = model_of(entry, index);
     struct device_source *source = &fleet->source;
@@ -368,10 +412,18 @@ static void add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const 
     char *uuid = arena_alloc(&fleet->arena, SIM_UUID_MAX);
     char pci[32];
     int length = snprintf(pci, sizeof pci, "%04x:%02x:00.0", index / 16, index % 16 * 16 + 0xb);
-    slots[count] = (struct gpu_slot){.entry = entry,
-                                     .index = index,
-                                     .numbers = *numbers,
-                                     .unit = unit_of(fleet, model, node, numbers)};
+    uint64_t seed = fleet->identity_seed;
+    slots[count] = (struct gpu_slot){
+        .entry = entry,
+        .index = index,
+        .numbers = *numbers,
+        .unit = {.identity_seed = rng_derive(seed, "gpu", numbers->of[SIM_PER_GPU]),
+                 .noise_seed = fleet->noise_seed,
+                 .vary = fleet->vary,
+                 .batch = sim_draw_batch(&fleet->draws, seed, model, numbers),
+                 .layout = sim_draw_layout(&fleet->draws, seed, model, numbers),
+                 .node = rng_derive(fleet->place, node, 0)},
+    };
     sim_unit_uuid(&slots[count].unit, uuid);
     infos[count] = (struct device_info){.uuid = uuid,
                                         .node = node,
@@ -383,73 +435,48 @@ static void add_gpu(struct fleet *fleet, const struct fleet_entry *entry, const 
     source->info_count++;
 }
 
-/* Only rank 0 reports nodes without GPUs, so that each is reported once. */
-static void add_bare(struct fleet *fleet, const char *node)
-{
-    struct device_source *source = &fleet->source;
-    if (fleet->rank != 0)
-        return;
-    source->bare_nodes = mem_grow(source->bare_nodes, &fleet->bare_capacity, source->bare_count + 1,
-                                  sizeof *source->bare_nodes);
-    source->bare_nodes[source->bare_count++] = node;
-}
-
-/* Likewise for nodes whose driver is dead. */
-static void add_dead(struct fleet *fleet, const struct fleet_entry *entry, const char *node)
-{
-    struct device_source *source = &fleet->source;
-    if (fleet->rank != 0)
-        return;
-    source->dead_nodes = mem_grow(source->dead_nodes, &fleet->dead_capacity, source->dead_count + 1,
-                                  sizeof *source->dead_nodes);
-    source->dead_nodes[source->dead_count++] =
-        (struct device_dead_node){.node = node,
-                                  .reason = "the driver does not answer",
-                                  .gpus_allocated = entry->given ? entry->given : entry->gpus};
-}
-
 struct named {
     const char *name;
     const struct yaml_node *at;
 };
 
-static int by_name(const void *a, const void *b)
+static int node_name_order(const void *a, const void *b)
 {
     return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-static int check_unique(struct named *names, size_t count, struct err *err)
-{
-    qsort(names, count, sizeof *names, by_name);
-    for (size_t i = 1; i < count; i++)
-        if (str_equal(names[i - 1].name, names[i].name))
-            return yaml_error(sim_at(names[i].at, "name"), err, "a second node named \"%.100s\"",
-                              names[i].name);
-    return 0;
-}
-
 /* numbers: of the node's first GPU; moves on to those of the next node. */
-static void add_node(struct fleet *fleet, const struct fleet_entry *entry, const char *name,
-                     bool all_visible, struct sim_numbers *numbers)
+static void fleet_add_node(struct fleet *fleet, const struct fleet_entry *entry, const char *name,
+                           bool all_visible, struct sim_numbers *numbers)
 {
+    struct device_source *source = &fleet->source;
     uint64_t *gpu = &numbers->of[SIM_PER_GPU], *node = &numbers->of[SIM_PER_NODE];
-    bool dead = entry->gpus && has_fault(fleet, entry, SIM_DEAD_DRIVER, UINT32_MAX, numbers);
+    bool dead = entry->gpus && fleet_has_fault(fleet, entry, SIM_DEAD_DRIVER, UINT32_MAX, numbers);
     uint32_t given = entry->given ? entry->given : entry->gpus;
-    if (!entry->gpus)
-        add_bare(fleet, name);
-    if (dead)
-        add_dead(fleet, entry, name);
+    /* Only rank 0 reports nodes without GPUs or with a dead driver, so that each is reported once.
+     */
+    if (fleet->rank == 0 && !entry->gpus) {
+        source->bare_nodes = mem_grow(source->bare_nodes, &fleet->bare_capacity,
+                                      source->bare_count + 1, sizeof *source->bare_nodes);
+        source->bare_nodes[source->bare_count++] = name;
+    }
+    if (fleet->rank == 0 && dead) {
+        source->dead_nodes = mem_grow(source->dead_nodes, &fleet->dead_capacity,
+                                      source->dead_count + 1, sizeof *source->dead_nodes);
+        source->dead_nodes[source->dead_count++] = (struct device_dead_node){
+            .node = name, .reason = "the driver does not answer", .gpus_allocated = given};
+    }
     for (uint32_t i = 0; i < entry->gpus; i++, ++*gpu) {
-        bool listed = !dead && i < given && !has_fault(fleet, entry, SIM_MISSING, i, numbers);
+        bool listed = !dead && i < given && !fleet_has_fault(fleet, entry, SIM_MISSING, i, numbers);
         if (listed && (all_visible || *gpu % fleet->ranks == fleet->rank))
-            add_gpu(fleet, entry, name, i, numbers);
+            fleet_add_gpu(fleet, entry, name, i, numbers);
     }
     ++*node;
     if (fleet->draws.rack_nodes)
         numbers->of[SIM_PER_RACK] = *node / fleet->draws.rack_nodes;
 }
 
-static int add_nodes(struct fleet *fleet, bool all_visible, struct err *err)
+static int fleet_add_nodes(struct fleet *fleet, bool all_visible, struct err *err)
 {
     size_t total = 0, count = 0;
     for (size_t i = 0; i < fleet->entry_count; i++)
@@ -460,11 +487,16 @@ static int add_nodes(struct fleet *fleet, bool all_visible, struct err *err)
         const struct fleet_entry *entry = &fleet->entries[i];
         for (uint32_t k = 0; k < entry->count; k++) {
             char *name = sim_node_name(&fleet->arena, entry->name, (uint64_t)entry->first + k);
-            add_node(fleet, entry, name, all_visible, &numbers);
+            fleet_add_node(fleet, entry, name, all_visible, &numbers);
             names[count++] = (struct named){.name = name, .at = entry->at};
         }
     }
-    int rc = check_unique(names, count, err);
+    int rc = 0;
+    qsort(names, count, sizeof *names, node_name_order);
+    for (size_t i = 1; i < count && !rc; i++)
+        if (str_equal(names[i - 1].name, names[i].name))
+            rc = yaml_error(sim_at(names[i].at, "name"), err, "a second node named \"%.100s\"",
+                            names[i].name);
     free(names);
     return rc;
 }
@@ -481,13 +513,13 @@ static int read_fleet(struct fleet *fleet, const char *path, const struct yaml_n
         return rc;
     fleet->identity_seed = text.seed;
     fleet->models.fleet_path = path;
-    rc = read_entries(fleet, text.nodes, err);
+    rc = fleet_read_entries(fleet, text.nodes, err);
     if (rc)
         return rc;
     rc = sim_draws_read(&text.draws, &fleet->models, &fleet->draws, err);
     if (rc)
         return rc;
-    return add_nodes(fleet, text.visibility == SEES_ALL, err);
+    return fleet_add_nodes(fleet, text.visibility == SEES_ALL, err);
 }
 
 int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint32_t ranks,

@@ -25,16 +25,6 @@ static double alone_rate(const struct sim_model *model, uint32_t sm, double mhz)
     return cycle_bytes * mhz / 1e3 / (slow ? 1 + model->slow_share : 1);
 }
 
-/* The CPC of each SM, or its GPC if that has no CPCs. */
-static void find_cpcs(const struct sim_model *model, uint32_t *cpcs)
-{
-    uint32_t ranks[SIM_SMS_MAX] = {0};
-    for (uint32_t sm = 0; sm < model->sms; sm++) {
-        uint32_t gpc = model->gpc_of[sm], rank = ranks[gpc]++;
-        cpcs[sm] = gpc << GPC_SHIFT | (model->sms_per_cpc ? rank / model->sms_per_cpc : 0);
-    }
-}
-
 /* How many SMs of a turn are in the same group as this one. */
 static double readers_with(const struct sim_model *model, const struct device_sm_map *map,
                            const uint32_t *groups, uint32_t shift, uint32_t sm)
@@ -101,13 +91,18 @@ static void map_l2_reads(struct gpu *gpu, const struct device_sm_map *map,
                          struct device_sm_map_answer *answer)
 {
     struct rng rng;
-    uint32_t cpcs[SIM_SMS_MAX];
+    const struct sim_model *model = &gpu->model;
+    uint32_t ranks[SIM_SMS_MAX] = {0};
+    uint32_t cpcs[SIM_SMS_MAX]; /* of each SM its CPC, or its GPC if that has no CPCs */
     double mhz = gpu_clock_mhz(gpu, gpu->busy_ns);
-    find_cpcs(&gpu->model, cpcs);
-    answer->value_count = 2 * (size_t)gpu->model.sms;
+    for (uint32_t sm = 0; sm < model->sms; sm++) {
+        uint32_t gpc = model->gpc_of[sm], rank = ranks[gpc]++;
+        cpcs[sm] = gpc << GPC_SHIFT | (model->sms_per_cpc ? rank / model->sms_per_cpc : 0);
+    }
+    answer->value_count = 2 * (size_t)model->sms;
     answer->values = mem_array(answer->value_count, sizeof *answer->values);
     rng_init(&rng, rng_derive(gpu->noise_seed, "sm map", gpu->stream_number++), "noise");
-    for (uint32_t turn = 0; turn < gpu->model.sms; turn++)
+    for (uint32_t turn = 0; turn < model->sms; turn++)
         read_turn(gpu, map, turn, mhz, cpcs, &rng, answer->values);
 }
 

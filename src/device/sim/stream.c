@@ -33,7 +33,7 @@ static void begin_blocks(const struct stream_blocks *run, struct sm_kind *kind)
 /* What the SMs would take together if the level were so busy. The more it is, the longer its
  * queues.
  */
-static double demand(const struct stream_blocks *run, struct sm_kind *kinds, double busy)
+static double stream_demand(const struct stream_blocks *run, struct sm_kind *kinds, double busy)
 {
     double more = run->loaded_ns > run->latency_ns ? run->loaded_ns - run->latency_ns : 0;
     double latency_ns = run->latency_ns + more * pow(busy, QUEUE_POWER), sum = 0;
@@ -58,21 +58,21 @@ static void share_level(const struct stream_blocks *run, struct sm_kind *kinds)
 }
 
 /* The level is as busy as the SMs make it. */
-static void set_rates(const struct stream_blocks *run, struct sm_kind *kinds)
+static void stream_set_rates(const struct stream_blocks *run, struct sm_kind *kinds)
 {
     double low = 0, high = 1;
     if (run->level_limit <= 0) {
-        demand(run, kinds, 0);
+        stream_demand(run, kinds, 0);
         return;
     }
     for (int i = 0; i < BISECTIONS; i++) {
         double busy = (low + high) / 2;
-        if (demand(run, kinds, busy) > busy * run->level_limit)
+        if (stream_demand(run, kinds, busy) > busy * run->level_limit)
             low = busy;
         else
             high = busy;
     }
-    if (demand(run, kinds, high) > run->level_limit)
+    if (stream_demand(run, kinds, high) > run->level_limit)
         share_level(run, kinds);
 }
 
@@ -81,7 +81,7 @@ static void set_rates(const struct stream_blocks *run, struct sm_kind *kinds)
 static double blocks_advance(const struct stream_blocks *run, struct sm_kind *kinds)
 {
     double time = INFINITY;
-    set_rates(run, kinds);
+    stream_set_rates(run, kinds);
     for (int i = 0; i < KINDS; i++)
         if (kinds[i].running)
             time = fmin(time, kinds[i].left * kinds[i].running / kinds[i].rate);
@@ -122,14 +122,6 @@ struct source {
     double latency_ns;  /* for Little's law: alone */
     double loaded_ns;   /* while the level delivers all it can */
 };
-
-/* Blocks that an SM can hold at once. */
-static uint32_t blocks_at_once(const struct sim_model *model, const struct device_stream *stream)
-{
-    uint32_t per_sm = model->hardware.threads_per_sm / stream->threads;
-    per_sm = per_sm > BLOCKS_PER_SM_MAX ? BLOCKS_PER_SM_MAX : per_sm;
-    return per_sm ? per_sm : 1;
-}
 
 static uint64_t l1_bytes(const struct sim_model *model)
 {
@@ -196,27 +188,24 @@ static struct source source_of(const struct gpu *gpu, const struct device_stream
     return main_source(gpu, stream, mhz);
 }
 
-/* A slow SM takes less; its blocks are not told from others. */
-static double sm_share(const struct sim_model *model, double sms)
-{
-    bool slow = model->slow_sm >= 0 && model->slow_sm < sms;
-    return slow ? 1 - (1 - 1 / (1 + model->slow_share)) / sms : 1;
-}
-
 static double device_rate(const struct gpu *gpu, const struct device_stream *stream, double mhz)
 {
     const struct sim_model *model = &gpu->model;
-    uint32_t at_once = blocks_at_once(model, stream);
+    uint32_t at_once = model->hardware.threads_per_sm / stream->threads; /* blocks of an SM */
+    at_once = at_once > BLOCKS_PER_SM_MAX ? BLOCKS_PER_SM_MAX : at_once ? at_once : 1;
     uint32_t blocks = stream->blocks ? stream->blocks : at_once * model->sms;
     uint32_t sms = blocks < model->sms ? blocks : model->sms;
     struct source source = source_of(gpu, stream, mhz, sms);
+    /* A slow SM takes less; its blocks are not told from others. */
+    bool slow = model->slow_sm >= 0 && model->slow_sm < (double)sms;
+    double sm_share = slow ? 1 - (1 - 1 / (1 + model->slow_share)) / sms : 1;
     double unroll = stream->unroll ? stream->unroll : BEST_UNROLL;
     const struct stream_blocks run = {
         .sms = model->sms,
         .at_once = at_once,
         .blocks = blocks,
         .block_in_flight = stream->threads * unroll * stream->width_bytes,
-        .sm_limit = source.sm_limit * mhz / 1e3 * sm_share(model, sms),
+        .sm_limit = source.sm_limit * mhz / 1e3 * sm_share,
         .level_limit = source.level_limit,
         .latency_ns = source.latency_ns + model->bandwidth.round_cycles * 1e3 / mhz,
         .loaded_ns = source.loaded_ns,
