@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 int io_write_all(int fd, const char *data, size_t length)
@@ -25,4 +26,10 @@ void io_fill_standard(void)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
             return;
+}
+
+unsigned io_columns(int fd)
+{
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }

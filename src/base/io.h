@@ -8,6 +8,9 @@
  * some bytes may have been written then. */
 int io_write_all(int fd, const char *data, size_t length);
 
+/* The columns of the terminal; 0 if it is none, or does not know. */
+unsigned io_columns(int fd);
+
 /* Call first in main. Occupies the number of each standard descriptor that is closed, so that no
  * file opened later gets that number and receives output meant for the terminal. Using such a
  * descriptor still fails with EBADF. */

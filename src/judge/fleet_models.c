@@ -196,16 +196,6 @@ static uint32_t division_part(const struct division *division, uint32_t gpu)
     return fleet_known(division->fleet, code) ? code : 0;
 }
 
-static void population_open(struct division *division, const struct group *model, uint32_t part)
-{
-    struct fleet *fleet = division->fleet;
-    fleet->populations = mem_grow(fleet->populations, &division->capacity,
-                                  fleet->population_count + 1, sizeof *fleet->populations);
-    fleet->populations[fleet->population_count++] =
-        (struct group){.name = model->name, .key = model->key, .part = part};
-    division->numbers[part] = (uint32_t)fleet->population_count;
-}
-
 static char *population_id(const struct division *division, const struct group *model,
                            const struct group *population)
 {
@@ -256,8 +246,13 @@ static void division_assign(struct division *division, const struct group *model
                      (pass == MEASURED_UNKNOWN_PART && before > 1);
         if (division_pass(division, gpu) != pass)
             continue;
-        if (!division->numbers[part] && opens)
-            population_open(division, model, part);
+        if (!division->numbers[part] && opens) {
+            fleet->populations = mem_grow(fleet->populations, &division->capacity,
+                                          fleet->population_count + 1, sizeof *fleet->populations);
+            fleet->populations[fleet->population_count++] =
+                (struct group){.name = model->name, .key = model->key, .part = part};
+            division->numbers[part] = (uint32_t)fleet->population_count;
+        }
         uint32_t number = division->numbers[part];
         fleet->gpus[gpu].population = number ? number - 1 : (uint32_t)model->populations_at;
         fleet->populations[fleet->gpus[gpu].population].count++;

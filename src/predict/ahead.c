@@ -3,7 +3,7 @@
  * Together the L1s of a GPU are larger than the caches of a processor. One alone is not: so each
  * takes all its lines of the window at once. L2 then takes what is left in the order of ticks and
  * SMs, as if all had run in step. */
-#include "predict/ahead.h"
+#include "predict/model_state.h"
 
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ struct ahead {
     uint8_t operations[2]; /* of loads and stores in L1 */
 };
 
-bool ahead_is_possible(const struct model_config *config)
+bool model_may_run_ahead(const struct model_config *config)
 {
     return !config->parallel.mshrs && !config->l2_parallel.mshrs && config->stall < 1;
 }
@@ -231,7 +231,7 @@ static void ahead_start(struct ahead *a)
     a->runner_count = sms;
 }
 
-void ahead_run(struct model *model)
+void model_run_ahead(struct model *model)
 {
     struct ahead *a = mem_array(1, sizeof *a);
     a->model = model;

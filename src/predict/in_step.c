@@ -1,7 +1,7 @@
 /* Runs all SMs in step: one access of each scheduler of each SM per tick, served before the next.
  * L2 may be served step by step too: partitions, banks, ports and miss registers, as section 4.4.2
  * of [K] has it. */
-#include "predict/in_step.h"
+#include "predict/model_state.h"
 
 #include <stdlib.h>
 
@@ -265,18 +265,6 @@ static void run_tick(struct stepper *s, struct sm *sm)
     s->issue_counts[sm->number] = count;
 }
 
-static void end_tick(struct stepper *s)
-{
-    if (s->l2_steps)
-        l2_steps_serve(s->l2_steps);
-    for (uint32_t sm = 0; sm < s->model->config->sms; sm++) {
-        for (size_t i = 0; i < s->issue_counts[sm]; i++)
-            note_waits(s, &s->issues[(size_t)sm * SM_SCHEDULERS_MAX + i]);
-        s->issue_counts[sm] = 0;
-    }
-    hierarchy_end_tick(&s->model->hierarchy);
-}
-
 /* Of the SMs with vacant places, the one that has begun the fewest blocks is next. */
 static void deal_blocks(struct model *m)
 {
@@ -304,7 +292,14 @@ static void stepper_run(struct stepper *s)
             any = true;
             run_tick(s, &s->model->sms[i]);
         }
-        end_tick(s);
+        if (s->l2_steps)
+            l2_steps_serve(s->l2_steps);
+        for (uint32_t sm = 0; sm < s->model->config->sms; sm++) {
+            for (size_t i = 0; i < s->issue_counts[sm]; i++)
+                note_waits(s, &s->issues[(size_t)sm * SM_SCHEDULERS_MAX + i]);
+            s->issue_counts[sm] = 0;
+        }
+        hierarchy_end_tick(&s->model->hierarchy);
         deal_blocks(s->model);
     }
 }
@@ -326,7 +321,7 @@ static void stepper_start(struct stepper *s)
     }
 }
 
-void in_step_run(struct model *model)
+void model_run_in_step(struct model *model)
 {
     struct stepper s = {.model = model};
     stepper_start(&s);

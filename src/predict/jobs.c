@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -34,19 +33,6 @@ static void put(const char *text)
 {
     int rc = io_write_all(STDERR_FILENO, text, strlen(text));
     (void)rc; /* a progress line that cannot be shown does not matter */
-}
-
-static unsigned terminal_columns(void)
-{
-    struct winsize size;
-    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-    return known ? size.ws_col - 1u : COLUMNS_USUAL - 1u;
-}
-
-/* Enabled if stderr is a terminal and quiet is false. */
-static void progress_line_init(struct progress *progress, bool quiet, size_t total)
-{
-    *progress = (struct progress){.enabled = !quiet && isatty(STDERR_FILENO), .total = total};
 }
 
 /* What matters most stands first: a narrow terminal cuts the end. */
@@ -80,7 +66,8 @@ static void tell(void *context, struct model_state state)
     progress->last_s = now_s;
     progress_text(progress, state, now_s - progress->started_s, &text);
     strbuf_puts(&line, "\r");
-    text_put_clean(&line, text.data ? text.data : "", terminal_columns());
+    unsigned columns = io_columns(STDERR_FILENO);
+    text_put_clean(&line, text.data ? text.data : "", (columns > 1 ? columns : COLUMNS_USUAL) - 1);
     strbuf_puts(&line, "\x1b[K");
     put(line.data);
     progress->shown = true;
@@ -102,14 +89,6 @@ static void progress_begin(struct progress *progress, const struct prediction *p
         return;
     config->tell = tell;
     config->tell_context = progress;
-}
-
-/* Removes the line. */
-static void progress_line_clear(struct progress *progress)
-{
-    if (progress->shown)
-        put("\r\x1b[K");
-    progress->shown = false;
 }
 
 struct jobs {
@@ -194,13 +173,16 @@ int jobs_run(struct plan *plan, struct err *err)
 {
     size_t possible = plan->count - plan->impossible, count = plan->options->jobs;
     count = count < possible ? count : possible;
-    struct jobs jobs = {.plan = plan, .failed = plan->count};
+    struct jobs jobs = {
+        .plan = plan,
+        .failed = plan->count,
+        .progress = {.enabled = !plan->options->quiet && isatty(STDERR_FILENO), .total = possible}};
     struct worker *workers = mem_array(count ? count : 1, sizeof *workers);
-    progress_line_init(&jobs.progress, plan->options->quiet, possible);
     pthread_mutex_init(&jobs.lock, NULL);
     run_all(&jobs, workers, count ? count : 1);
     pthread_mutex_destroy(&jobs.lock);
-    progress_line_clear(&jobs.progress);
+    if (jobs.progress.shown)
+        put("\r\x1b[K"); /* removes the line */
     free(workers);
     if (jobs.rc && err)
         *err = jobs.err;

@@ -7,8 +7,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
-#include "predict/ahead.h"
-#include "predict/in_step.h"
+#include "predict/model_state.h"
 
 static void model_start(struct model *m, uint32_t blocks_in_flight)
 {
@@ -74,10 +73,10 @@ int model_run(const struct model_config *config, const struct kernel_launch *lau
     block_map_begin(&m.map);
     hierarchy_init(&m.hierarchy, config);
     model_start(&m, in_flight);
-    if (ahead_is_possible(config))
-        ahead_run(&m);
+    if (model_may_run_ahead(config))
+        model_run_ahead(&m);
     else
-        in_step_run(&m);
+        model_run_in_step(&m);
     rc = kernel_failure(launch, err);
     const struct model_counts *counts = &m.hierarchy.counts;
     uint64_t loads = counts->waits_l1 + counts->waits_l2 + counts->waits_main;

@@ -19,4 +19,12 @@ void model_refill(struct model *model, struct sm *sm, uint32_t place);
 /* Tells how far it has come, if anybody wants to know. */
 void model_tell(const struct model *model);
 
+/* The run if what an SM issues depends on what hit before. */
+void model_run_in_step(struct model *model);
+
+/* Whether what the SMs issue does not depend on what hit before: then no SM waits for its loads,
+ * and each can run some ticks ahead. That run has the counts of model_run_in_step. */
+bool model_may_run_ahead(const struct model_config *config);
+void model_run_ahead(struct model *model);
+
 #endif

@@ -297,15 +297,6 @@ static void put_distances(struct data_writer *w, const char *name, const struct 
     strbuf_puts(w->out, "]");
 }
 
-static void put_reuse(struct data_writer *w, const struct prediction *p)
-{
-    const struct model_config *config = &p->machine.config;
-    put_curve(w, "l1_curve", &p->counts.l1_curve, config->l1.line);
-    put_curve(w, "l2_curve", &p->counts.l2_curve, config->l2.line);
-    put_distances(w, "l1_reuse_distances", &p->counts.l1_curve);
-    put_distances(w, "l2_reuse_distances", &p->counts.l2_curve);
-}
-
 /* The lines that say what a prediction, or its absence, is about. */
 static void put_subject(struct data_writer *w, const struct prediction *p)
 {
@@ -328,16 +319,20 @@ static void put_subject(struct data_writer *w, const struct prediction *p)
 
 static void put_prediction(struct data_writer *w, const struct prediction *p)
 {
-    uint64_t sector = p->machine.config.l1.sector;
+    const struct model_config *config = &p->machine.config;
+    const uint64_t sector = config->l1.sector;
     put_subject(w, p);
     data_put_launch(w, p);
     put_l1(w, p);
     put_l2(w, "l2", &p->counts.l2, sector);
-    if (p->machine.config.l2_parallel.mshrs)
+    if (config->l2_parallel.mshrs)
         put_l2_steps(w, &p->counts);
     put_l2(w, "l2_without_l1", &p->counts.l2_bypassed, sector);
     put_bound(w, p);
-    put_reuse(w, p);
+    put_curve(w, "l1_curve", &p->counts.l1_curve, config->l1.line);
+    put_curve(w, "l2_curve", &p->counts.l2_curve, config->l2.line);
+    put_distances(w, "l1_reuse_distances", &p->counts.l1_curve);
+    put_distances(w, "l2_reuse_distances", &p->counts.l2_curve);
     open_line(w, "assumed", "");
     data_put_quoted(w, p->machine.assumed);
     open_line(w, "uncertain", "");

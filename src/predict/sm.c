@@ -158,13 +158,6 @@ bool sm_begin_block(struct sm *sm, const struct kernel_launch *launch, struct bl
     return true;
 }
 
-static void begin_all(struct sm *sm, const struct kernel_launch *launch, struct block_map *map)
-{
-    for (uint32_t place = 0; place < sm->block_count; place++)
-        if (!sm_begin_block(sm, launch, map, place))
-            return;
-}
-
 static bool is_ready(const struct sm_warp *warp, uint64_t tick)
 {
     return warp->live && warp->ready <= tick;
@@ -218,10 +211,13 @@ bool sm_end_warp(struct sm *sm, struct sm_warp *warp, const struct kernel_launch
 void sm_refill(struct sm *sm, const struct kernel_launch *launch, struct block_map *map,
                uint32_t place)
 {
-    if (sm->together)
-        begin_all(sm, launch, map);
-    else
+    if (!sm->together) {
         sm_begin_block(sm, launch, map, place);
+        return;
+    }
+    for (uint32_t i = 0; i < sm->block_count; i++)
+        if (!sm_begin_block(sm, launch, map, i))
+            return;
 }
 
 void sm_take_block(struct sm *sm, const struct kernel_launch *launch, struct block_map *map)

@@ -59,17 +59,6 @@ static int command_check_written(const struct command *command,
     return 0;
 }
 
-static int command_check_output(const struct command *command,
-                                const struct command_options *options, struct err *err)
-{
-    int rc = command_check_written(command, options, "--output", options->output, err);
-    if (!rc)
-        rc = command_check_written(command, options, "--html", options->html, err);
-    if (!rc && out_file_is_same(options->output, options->html))
-        rc = err_set(err, -EINVAL, "--output and --html name the same file");
-    return rc;
-}
-
 int command_parse(const struct command *command, int count, char **arguments,
                   struct command_options *options, const char **out_help, struct err *err)
 {
@@ -89,7 +78,13 @@ int command_parse(const struct command *command, int count, char **arguments,
     if (rest.help)
         return 0;
     rc = command_check_files(command, options, err);
-    return rc ? rc : command_check_output(command, options, err);
+    if (!rc)
+        rc = command_check_written(command, options, "--output", options->output, err);
+    if (!rc)
+        rc = command_check_written(command, options, "--html", options->html, err);
+    if (!rc && out_file_is_same(options->output, options->html))
+        rc = err_set(err, -EINVAL, "--output and --html name the same file");
+    return rc;
 }
 
 void command_help(const struct command *command, const char *form, struct strbuf *out_text)

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/mem.h"
 #include "markup/text.h"
 
@@ -22,18 +22,10 @@ static unsigned style_clamp_width(unsigned long columns)
 static unsigned width_of(int fd, bool terminal)
 {
     uint64_t columns = 0;
-    struct winsize size;
     if (str_parse_u64(getenv("COLUMNS"), &columns) == 0 && columns)
         return style_clamp_width(columns);
-    if (terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col)
-        return style_clamp_width(size.ws_col);
-    return REPORT_WIDTH;
-}
-
-static bool style_is_set(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value;
+    columns = terminal ? io_columns(fd) : 0;
+    return columns ? style_clamp_width(columns) : REPORT_WIDTH;
 }
 
 /* Depends on the environment (LC_ALL, ...) at run time. */
@@ -49,12 +41,12 @@ static bool style_has_boxes(void)
 
 struct report_style report_style_for(int fd)
 {
-    const char *term = getenv("TERM");
+    const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
     bool terminal = isatty(fd);
     bool dumb = !term || strcmp(term, "dumb") == 0;
     return (struct report_style){
         .width = width_of(fd, terminal),
-        .colour = terminal && !dumb && !style_is_set("NO_COLOR"),
+        .colour = terminal && !dumb && !(no_colour && *no_colour),
         .boxes = style_has_boxes(),
     };
 }

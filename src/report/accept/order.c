@@ -108,19 +108,6 @@ static int order_unknown_metric(const struct judge_config *config, const struct 
     return rc;
 }
 
-static int order_check_figure(const struct yaml_node *node, const struct order_figure *figure,
-                              const char *unit, struct err *err)
-{
-    const bool limited = !isnan(figure->at_least) || !isnan(figure->at_most);
-    if (!limited && isnan(figure->spread))
-        return yaml_error(node, err, "expected at_least, at_most or spread");
-    if (limited && !unit)
-        return yaml_error(node, err, "key \"unit\" is missing: at_least and at_most need one");
-    if (figure->at_least > figure->at_most)
-        return yaml_error(node, err, "at_least is larger than at_most");
-    return 0;
-}
-
 static int order_read_figure(const struct yaml_node *node, const char *metric,
                              struct order_figure *out, struct err *err)
 {
@@ -135,10 +122,15 @@ static int order_read_figure(const struct yaml_node *node, const char *metric,
         {"spread", YAML_F64, offsetof(struct fields, figure.spread), .min = 0, .max = 10},
     };
     int rc = yaml_read_fields(node, fields, COUNT_OF(fields), &read, err);
-    if (!rc)
-        rc = order_check_figure(node, &read.figure, read.unit, err);
     if (rc)
         return rc;
+    const bool limited = !isnan(read.figure.at_least) || !isnan(read.figure.at_most);
+    if (!limited && isnan(read.figure.spread))
+        return yaml_error(node, err, "expected at_least, at_most or spread");
+    if (limited && !read.unit)
+        return yaml_error(node, err, "key \"unit\" is missing: at_least and at_most need one");
+    if (read.figure.at_least > read.figure.at_most)
+        return yaml_error(node, err, "at_least is larger than at_most");
     *out = read.figure;
     out->metric = str_copy(metric);
     out->unit = str_copy(read.unit);

@@ -224,24 +224,19 @@ static int history_report(const struct command_options *options, const struct pa
     return code == EXIT_DONE && bad ? EXIT_BAD_INPUT : code;
 }
 
-static int history_check_flags(const struct command_options *options)
-{
-    const char *wrong = options->metric && !options->gpu       ? "--metric needs --gpu"
-                        : options->html && !options->gpu       ? "--html needs --gpu"
-                        : options->keep_all && !options->store ? "--keep-all needs --store"
-                                                               : NULL;
-    if (wrong)
-        log_error("history: %s", wrong);
-    return wrong ? EXIT_BAD_INPUT : EXIT_DONE;
-}
-
 int command_history(const struct command_options *options)
 {
     struct history_store store = {0};
     struct paths paths = {options->files, (size_t)options->file_count};
-    int added = EXIT_DONE, code = history_check_flags(options);
-    if (code)
-        return code;
+    const char *wrong = options->metric && !options->gpu       ? "--metric needs --gpu"
+                        : options->html && !options->gpu       ? "--html needs --gpu"
+                        : options->keep_all && !options->store ? "--keep-all needs --store"
+                                                               : NULL;
+    int added = EXIT_DONE;
+    if (wrong) {
+        log_error("history: %s", wrong);
+        return EXIT_BAD_INPUT;
+    }
     if (options->store) {
         added = history_open_store(options, &store);
         if (!store.folder || !store.files) {
@@ -251,8 +246,8 @@ int command_history(const struct command_options *options)
         paths = (struct paths){store.files, store.file_count};
     }
     /* Nothing is removed when something could not be added. */
-    code = history_report(options, &paths,
-                          options->store && options->file_count && !added && !options->keep_all);
+    int code = history_report(
+        options, &paths, options->store && options->file_count && !added && !options->keep_all);
     history_store_close(&store);
     return code == EXIT_NO_REPORT || !added ? code : added;
 }

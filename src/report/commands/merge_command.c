@@ -31,18 +31,6 @@ static int merge_add_paths(struct report_merge *merge, const struct command_opti
     return rc;
 }
 
-static int merge_load_basis(const struct command_options *options, struct report_basis *basis,
-                            struct err *err)
-{
-    int rc = report_basis_load(options->reference, options->baseline, basis, err);
-    if (rc)
-        return rc;
-    rc = report_basis_load_world(options->world.items, options->world.count, basis, err);
-    if (rc)
-        return rc;
-    return options->config ? report_basis_load_config(options->config, basis, err) : 0;
-}
-
 static void merge_warn(void *user, const char *text)
 {
     (void)user;
@@ -104,7 +92,11 @@ int command_merge(const struct command_options *options)
     struct report_merge *merge = report_merge_create(merge_warn, NULL);
     struct report_basis basis = {0};
     struct err err = {0};
-    int rc = merge_load_basis(options, &basis, &err);
+    int rc = report_basis_load(options->reference, options->baseline, &basis, &err);
+    if (!rc)
+        rc = report_basis_load_world(options->world.items, options->world.count, &basis, &err);
+    if (!rc && options->config)
+        rc = report_basis_load_config(options->config, &basis, &err);
     if (!rc)
         rc = merge_add_paths(merge, options, &err);
     int code = rc ? command_exit_code(rc) : EXIT_NO_REPORT;

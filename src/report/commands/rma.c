@@ -82,13 +82,6 @@ static int tar_add(struct strbuf *archive, const char *name, int64_t time_s, con
     return 0;
 }
 
-/* Appends the end mark. To be called once, after the last file. */
-static void tar_end(struct strbuf *archive)
-{
-    tar_put_zeros(archive, TAR_BLOCK);
-    tar_put_zeros(archive, TAR_BLOCK);
-}
-
 /* Fewer GPUs of the same board part are no population: see docs/JUDGE.md. */
 enum { POPULATION_MIN = 5, CANDIDATES_MAX = 5 };
 
@@ -570,7 +563,8 @@ static int rma_make_archive(struct rma *rma, const char *stem, const struct strb
         rc = rma_add_member(archive, stem, "gpu.json", time_s, &json, err);
     if (!rc && record)
         rc = rma_add_member(archive, stem, "record.gmr", time_s, record, err);
-    tar_end(archive);
+    for (int i = 0; i < 2; i++) /* the end mark */
+        tar_put_zeros(archive, TAR_BLOCK);
     strbuf_fini(&readme);
     strbuf_fini(&json);
     return rc;
@@ -604,17 +598,6 @@ static int rma_write(const struct command_options *options, const struct invento
     return code;
 }
 
-/* A record has names, unless it was made without them, like the inventory. */
-static int rma_check_names(const struct command_options *options, const struct inventory *inventory,
-                           struct err *err)
-{
-    if (!options->anonymous || !options->record || inventory->anonymous)
-        return 0;
-    return err_set(err, -EINVAL,
-                   "the record has names: make both without them with gpumemtopo-survey "
-                   "--anonymous --record, or leave out --record");
-}
-
 int command_rma(const struct command_options *options)
 {
     struct inventory inventory;
@@ -627,9 +610,12 @@ int command_rma(const struct command_options *options)
     int code = command_read(options->files[0], &inventory);
     if (code)
         return code;
-    int rc = rma_check_names(options, &inventory, &err);
-    if (!rc)
-        rc = rma_find_gpu(&inventory, options->files[1], &gpu, &err);
+    /* A record has names, unless it was made without them, like the inventory. */
+    int rc = options->anonymous && options->record && !inventory.anonymous
+                 ? err_set(&err, -EINVAL,
+                           "the record has names: make both without them with gpumemtopo-survey "
+                           "--anonymous --record, or leave out --record")
+                 : rma_find_gpu(&inventory, options->files[1], &gpu, &err);
     /* The GPU is found by its name; its entry stays where it is. */
     if (!rc && !inventory.anonymous)
         command_anonymise(options, (struct inventory *const[]){&inventory}, 1, NULL);

@@ -134,16 +134,6 @@ static int validate_confirmation(const struct inventory_finding *finding, bool a
     return 0;
 }
 
-static int validate_confirmed(const struct inventory_outlier *entry, bool accused,
-                              const struct inventory_gpu *gpu, struct err *err)
-{
-    int rc = 0;
-    for (size_t i = 0; i < entry->finding_count && !rc; i++)
-        if (entry->findings[i].confirmed)
-            rc = validate_confirmation(&entry->findings[i], accused, gpu, err);
-    return rc;
-}
-
 /* Texts and their indices, sorted for look-up. */
 struct known_text {
     const char *text;
@@ -427,9 +417,12 @@ static int validate_suspects(const struct checker *c, const char *list,
                            uuid);
         bool accused = suspects == c->inventory->outliers;
         c->accused[place] |= accused;
-        int rc = validate_confirmed(&suspects[i], accused, gpu, err);
-        if (rc)
-            return rc;
+        for (size_t k = 0; k < suspects[i].finding_count; k++) {
+            const struct inventory_finding *finding = &suspects[i].findings[k];
+            int rc = finding->confirmed ? validate_confirmation(finding, accused, gpu, err) : 0;
+            if (rc)
+                return rc;
+        }
     }
     return 0;
 }

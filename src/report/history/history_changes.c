@@ -284,12 +284,6 @@ static int figure_find_model_changes(struct history_figure *figure,
     return rc;
 }
 
-static const char *metric_unit_symbol(const struct history *history, uint32_t metric)
-{
-    return metric < history->unit_room ? symbols_data(&history->symbols, history->units[metric])
-                                       : NULL;
-}
-
 /* The values as measured, beside the points. */
 static void figure_take_values(struct history_figure *figure, const struct history_series *series,
                                const struct history_gpu *gpu)
@@ -323,17 +317,21 @@ static void figure_take_levels(struct history_figure *figure, const struct histo
 static int changes_add_figure(struct history_changes *changes, struct history_series *series,
                               const struct judge_metric *rule)
 {
-    const size_t surveys = series->history->survey_count;
+    const struct history *history = series->history;
+    const size_t surveys = history->survey_count;
     struct history_figure *figure = &changes->figures[changes->figure_count];
-    series->metric = symbols_find(&series->history->symbols, rule->metric);
+    series->metric = symbols_find(&history->symbols, rule->metric);
     if (!series->metric)
         return 0;
     history_series_levels(series);
-    *figure = (struct history_figure){.rule = rule,
-                                      .unit = metric_unit_symbol(series->history, series->metric),
-                                      .points = mem_array(surveys, sizeof *figure->points),
-                                      .values = mem_array(surveys, sizeof *figure->values),
-                                      .levels = mem_array(surveys, sizeof *figure->levels)};
+    *figure = (struct history_figure){
+        .rule = rule,
+        .unit = series->metric < history->unit_room
+                    ? symbols_data(&history->symbols, history->units[series->metric])
+                    : NULL,
+        .points = mem_array(surveys, sizeof *figure->points),
+        .values = mem_array(surveys, sizeof *figure->values),
+        .levels = mem_array(surveys, sizeof *figure->levels)};
     changes->figure_count++;
     figure->levelled = history_series_level_points(series, figure->points) > 0;
     int rc = figure_find_model_changes(figure, series, figure->points);

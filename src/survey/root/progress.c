@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -58,13 +57,6 @@ void progress_line(const struct progress_state *state, unsigned columns, struct 
     strbuf_fini(&line);
 }
 
-static unsigned progress_columns(void)
-{
-    struct winsize size;
-    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-    return known ? size.ws_col - 1u : COLUMNS_USUAL - 1u;
-}
-
 void progress_show(struct progress *progress, const struct root *root, double now_s)
 {
     const struct root_view view = root_view(root);
@@ -78,7 +70,10 @@ void progress_show(struct progress *progress, const struct root *root, double no
     struct strbuf line = {0};
     progress->last_s = now_s;
     strbuf_puts(&line, progress->terminal ? "\r" : "");
-    progress_line(&state, progress->terminal ? progress_columns() : COLUMNS_LOG, &line);
+    unsigned columns = io_columns(STDERR_FILENO);
+    progress_line(&state,
+                  progress->terminal ? (columns > 1 ? columns : COLUMNS_USUAL) - 1 : COLUMNS_LOG,
+                  &line);
     if (progress->terminal) {
         strbuf_puts(&line, "\x1b[K");
         progress_put(line.data ? line.data : "");
