@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "device/record/record.h"
-#include "device/record/record_read.h"
 #include "inventory/inventory.h"
 #include "survey/config.h"
 #include "survey/options.h"

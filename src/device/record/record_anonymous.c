@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "device/record/entry.h"
 #include "device/record/record.h"
-#include "device/record/record_read.h"
 #include "inventory/anonymous.h"
 #include "inventory/pseudonyms.h"
 #include "schema/wire.h"

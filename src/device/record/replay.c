@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/record/entry.h"
-#include "device/record/record_read.h"
+#include "device/record/record.h"
 
 /* The answer to one request that was recorded: an item of a call. */
 struct recorded_answer {

@@ -454,7 +454,7 @@ static bool must_interleave(const struct sim_model *model, const struct device_b
     return users > 1;
 }
 
-static void suffer_faults(struct gpu *gpu)
+static void wait_hang_or_crash(struct gpu *gpu)
 {
     if (gpu->model.wait_s > 0) {
         double seconds = gpu->model.wait_s;
@@ -483,7 +483,7 @@ static int wave_start_job(struct gpu *gpu, const struct device_batch *batch,
     struct run *run = &gpu->runs[slot];
     struct sm_context *contexts = &gpu->contexts[slot * DEVICE_AGENTS_MAX];
     bool same = wave->sms[i][0] == wave->sms[i][1];
-    suffer_faults(gpu);
+    wait_hang_or_crash(gpu);
     for (int p = 0; job->cold_l2 && p < SIM_PARTS_MAX && gpu->l2[p]; p++)
         cache_reset(gpu->l2[p], gpu->l2[p]->geometry.size);
     run->agents[0].context = &contexts[0];

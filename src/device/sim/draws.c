@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-/* The same answer whoever asks, for one item and one GPU, node or rack. */
+/* The same answer at every call, for one item and one GPU, node or rack. */
 static bool draw_hits(uint64_t seed, const char *what, size_t item, uint64_t number, double share)
 {
     struct rng rng;

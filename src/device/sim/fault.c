@@ -344,21 +344,17 @@ static int harm_memory(struct sim_model *model, const struct sim_fault *fault, s
     return 0;
 }
 
-static int spoil_sm(struct sim_model *model, const struct sim_fault *fault, struct err *err)
+static int harm_sm(struct sim_model *model, const struct sim_fault *fault, struct err *err)
 {
     if (fault->sm >= model->sms)
         return err_set(err, -EINVAL, "the model has only %u SMs", model->sms);
+    if (fault->kind == SIM_SLOW_SM) {
+        model->slow_sm = (int32_t)fault->sm;
+        model->slow_share = fault->share;
+        return 0;
+    }
     model->wrong_sm = fault->sm;
     model->wrong_share = fault->share;
-    return 0;
-}
-
-static int slow_down_sm(struct sim_model *model, const struct sim_fault *fault, struct err *err)
-{
-    if (fault->sm >= model->sms)
-        return err_set(err, -EINVAL, "the model has only %u SMs", model->sms);
-    model->slow_sm = (int32_t)fault->sm;
-    model->slow_share = fault->share;
     return 0;
 }
 
@@ -550,7 +546,8 @@ int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, stru
     case SIM_MISSING_SMS:
         return lose_sms(model, fault, err);
     case SIM_SLOW_SM:
-        return slow_down_sm(model, fault, err);
+    case SIM_WRONG_SM:
+        return harm_sm(model, fault, err);
     case SIM_L1_WAYS:
         return lose_l1(model, fault, err);
     case SIM_MEMORY_HELD:
@@ -558,8 +555,6 @@ int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, stru
     case SIM_WEAK_REGION:
     case SIM_BIT_ERROR:
         return harm_memory(model, fault, err);
-    case SIM_WRONG_SM:
-        return spoil_sm(model, fault, err);
     case SIM_PCIE:
         return lower_pcie(model, fault, err);
     default:

@@ -9,7 +9,7 @@
 
 /* At its limit of 700 W, 5/3 of what the rest of the survey draws, an H200 keeps this share of its
  * clock (4 cards: 0.56 to 0.60). It follows the limit by this power: 200 W cost a quarter of the
- * clock (told, not measured). */
+ * clock (reported, not measured). */
 static const double USUAL_LIMIT = 5.0 / 3, CLOCK_SHARE = 0.585, EXPONENT = 0.23;
 static const double UNIT_DEVIATION = 0.03; /* of the clock, if units vary */
 

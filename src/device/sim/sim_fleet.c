@@ -27,7 +27,7 @@ struct node_fault {
 struct fleet_entry {
     const char *name; /* pattern; belongs to the document */
     const struct yaml_node *at;
-    uint32_t count, first, gpus, given; /* given: 0: not told */
+    uint32_t count, first, gpus, given; /* given: 0: not in the file */
     const struct sim_model **models;    /* of the GPUs, in turn */
     size_t model_count;
     struct node_fault *faults;

@@ -196,7 +196,7 @@ static double device_rate(const struct gpu *gpu, const struct device_stream *str
     uint32_t blocks = stream->blocks ? stream->blocks : at_once * model->sms;
     uint32_t sms = blocks < model->sms ? blocks : model->sms;
     struct source source = source_of(gpu, stream, mhz, sms);
-    /* A slow SM takes less; its blocks are not told from others. */
+    /* A slow SM takes less; its blocks are not distinguished from others. */
     bool slow = model->slow_sm >= 0 && model->slow_sm < (double)sms;
     double sm_share = slow ? 1 - (1 - 1 / (1 + model->slow_share)) / sms : 1;
     double unroll = stream->unroll ? stream->unroll : BEST_UNROLL;

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "device/record/record_read.h"
+#include "device/record/record.h"
 #include "report/entries.h"
 #include "survey/options.h"
 #include "survey/root/judging.h"

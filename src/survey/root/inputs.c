@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/out_file.h"
 #include "device/record/record.h"
-#include "device/record/record_read.h"
 #include "device/turn.h"
 #include "survey/root/emit.h"
 #include "survey/root/recording.h"

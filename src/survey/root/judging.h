@@ -4,7 +4,7 @@
 #define GPUMEMTOPO_SURVEY_ROOT_JUDGING_H
 
 #include "base/err.h"
-#include "device/record/record_read.h"
+#include "device/record/record.h"
 #include "inventory/gpu_result.h"
 #include "judge/judge.h"
 #include "survey/root/root.h"

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "device/record/record.h"
-#include "device/record/record_read.h"
 #include "inventory/pseudonyms.h"
 #include "survey/config.h"
 #include "survey/options.h"

@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 #include "device/record/entry.h"
-#include "device/record/record_read.h"
+#include "device/record/record.h"
 #include "inventory/wire/frame.h"
 #include "tape.h"
 
