@@ -90,12 +90,6 @@ void fingerprint_unpack(const char *bytes, struct fingerprint *out_fingerprint)
     free(fact.numbers);
 }
 
-static bool comparable(const struct fingerprint *was, const struct fingerprint *is, double noise)
-{
-    return was->sms == is->sms && noise <= NOISE_MAX_CYCLES &&
-           fabs(is->usual_cycles / was->usual_cycles - 1) <= USUAL_WITHIN;
-}
-
 struct fingerprint_score fingerprint_compare(const struct fingerprint *was,
                                              const struct fingerprint *is)
 {
@@ -103,12 +97,12 @@ struct fingerprint_score fingerprint_compare(const struct fingerprint *was,
     double limit = fmax(MOVED_CYCLES, MOVED_NOISE * noise), changes[FINGERPRINT_SMS_MAX];
     struct fingerprint_score score = {
         .match = FINGERPRINT_UNCERTAIN, .distance_cycles = NAN, .noise_cycles = noise};
-    if (!comparable(was, is, noise))
+    double rescaled = fabs(is->usual_cycles / was->usual_cycles - 1);
+    if (was->sms != is->sms || !(noise <= NOISE_MAX_CYCLES) || !(rescaled <= USUAL_WITHIN))
         return score;
     for (size_t i = 0; i < is->sms; i++)
         changes[i] = is->cycles[i] - was->cycles[i];
     double middle = sm_median(changes, is->sms);
-    double rescaled = fabs(is->usual_cycles / was->usual_cycles - 1);
     for (size_t i = 0; i < is->sms; i++) {
         double change = changes[i] - middle;
         squares += change * change;

@@ -127,14 +127,6 @@ void text_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, u
     strbuf_puts(buffer, "\n");
 }
 
-static void text_put_figure(struct strbuf *buffer, double value)
-{
-    if (fabs(value) >= 1000 && fabs(value) < 1e15)
-        strbuf_printf(buffer, "%.0f", value);
-    else
-        strbuf_printf(buffer, "%.4g", value);
-}
-
 void text_put_quantity(struct strbuf *buffer, double value, const char *unit)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -149,7 +141,8 @@ void text_put_quantity(struct strbuf *buffer, double value, const char *unit)
             value /= 1024;
         unit = units[scale];
     }
-    text_put_figure(buffer, value);
+    bool whole = fabs(value) >= 1000 && fabs(value) < 1e15;
+    strbuf_printf(buffer, whole ? "%.0f" : "%.4g", value);
     if (unit && *unit && strcmp(unit, "id") != 0) {
         strbuf_puts(buffer, " ");
         text_put_clean(buffer, unit, 20);

@@ -119,12 +119,6 @@ static char *owner_path(const struct spool_candidate *candidate)
     return str_format("%s/.owner-%016" PRIx64, candidate->folder, str_hash(of));
 }
 
-static bool owner_is_same_job(const struct spool_identity *identity,
-                              const struct spool_candidate *own)
-{
-    return *own->job && str_equal(identity->job, own->job) && identity->survey && identity->output;
-}
-
 /* False if another process has removed the file, or moved the folder, since it was opened. */
 static bool owner_is_in_place(const struct spool_owner *owner)
 {
@@ -202,7 +196,8 @@ static int try_join(const struct spool_candidate *candidate, struct spool_owner 
         return -EAGAIN;
     spool_identity_fini(&owner->identity);
     owner_read_identity(owner->fd, &owner->identity);
-    bool ours = owner_is_same_job(&owner->identity, candidate);
+    bool ours = *candidate->job && str_equal(owner->identity.job, candidate->job) &&
+                owner->identity.survey && owner->identity.output;
     if (locked)
         return ours ? 0 : owner_refuse(candidate, owner, err);
     struct spool_count left = {0};

@@ -85,19 +85,15 @@ static void link_read_row(const struct fleet *fleet, struct link_node *node, siz
     facts_fini(&row);
 }
 
-static bool link_has_row(const struct fleet *fleet, uint32_t gpu)
-{
-    const struct note_column *notes =
-        fleet_notes(fleet, fleet_metric(fleet, LINK_ROW_METRIC), "gpus");
-    return notes && notes->notes[gpu].kind == FACT_TEXTS;
-}
-
 /* GPUs that were not measured, or beside others, have no row, and are nobody's peer. */
 static void link_read_node(const struct fleet *fleet, struct link_node *node)
 {
+    const struct note_column *rows =
+        fleet_notes(fleet, fleet_metric(fleet, LINK_ROW_METRIC), "gpus");
     bool any = false;
-    for (size_t i = 0; i < node->count && !any; i++)
-        any = fleet_judged(&fleet->gpus[node->gpus[i]]) && link_has_row(fleet, node->gpus[i]);
+    for (size_t i = 0; rows && i < node->count && !any; i++)
+        any = fleet_judged(&fleet->gpus[node->gpus[i]]) &&
+              rows->notes[node->gpus[i]].kind == FACT_TEXTS;
     if (!any || node->count < 2)
         return;
     node->cells = mem_array(node->count * node->count, sizeof *node->cells);
