@@ -14,6 +14,8 @@ import re
 import subprocess
 import sys
 
+import project
+
 
 def output(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -53,7 +55,7 @@ def distribution():
 
 
 class Bill:
-    def __init__(self, name, version, created):
+    def __init__(self, name, version, created, about):
         self.packages, self.relations = [], []
         self.document = {
             "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
@@ -61,7 +63,8 @@ class Bill:
             "documentNamespace": f"https://{name}.invalid/spdx/{version}",
             "creationInfo": {"created": created, "creators": [f"Tool: {name}-bom-{version}"]},
             "packages": self.packages, "relationships": self.relations}
-        self.relate("SPDXRef-DOCUMENT", "DESCRIBES", self.add(name, version))
+        self.relate("SPDXRef-DOCUMENT", "DESCRIBES", self.add(
+            name, version, licenseDeclared=about["licence"], copyrightText=f"Copyright (c) {about['copyright']}"))
 
     def add(self, name, version, **more):
         identity = "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name)
@@ -110,22 +113,22 @@ def tools(build):
 
 
 def make(build):
-    project = introspect(build, "--projectinfo")
+    version = introspect(build, "--projectinfo")["version"]
     root = pathlib.Path(json.loads(pathlib.Path(build, "meson-info/meson-info.json").read_text())["directories"]["source"])
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     when = datetime.datetime.fromtimestamp(int(epoch) if epoch else int(datetime.datetime.now().timestamp()),
                                            datetime.timezone.utc)
-    bill = Bill("gpumemtopo", project["version"], when.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    bill = Bill("gpumemtopo", version, when.strftime("%Y-%m-%dT%H:%M:%SZ"), project.read(root))
     main = "SPDXRef-gpumemtopo"
     installed = introspect(build, "--installed")
     programs = sorted(path for path, to in installed.items() if "/bin/" in to)
     for path in programs:
-        add_program(bill, main, pathlib.Path(path), project["version"])
+        add_program(bill, main, pathlib.Path(path), version)
     for library in loaded_libraries(root):
         bill.relate(bill.add(library, None, primaryPackagePurpose="LIBRARY",
                              comment="loaded at run time, only to measure real GPUs"), "OPTIONAL_DEPENDENCY_OF", main)
-    for name, version in tools(build):
-        bill.relate(bill.add(name, version), "BUILD_TOOL_OF", main)
+    for name, tool_version in tools(build):
+        bill.relate(bill.add(name, tool_version), "BUILD_TOOL_OF", main)
     return bill.document
 
 

@@ -86,8 +86,8 @@ int main(int argc, char **argv)
     if (!options.help && !options.version)
         return predict_run(&options);
     if (options.version)
-        strbuf_printf(&text, "gpumemtopo-predict %s\ninventory: schema %d\n", GPUMEMTOPO_VERSION,
-                      INVENTORY_SCHEMA);
+        strbuf_printf(&text, "gpumemtopo-predict %s\ninventory: schema %d\nlicence: %s\n",
+                      GPUMEMTOPO_VERSION, INVENTORY_SCHEMA, GPUMEMTOPO_LICENCE);
     else
         predict_options_help(options.help, &text);
     return write_out(&text, NULL);

@@ -41,8 +41,8 @@ int main(int argc, char **argv)
         strcmp(argv[1], "--version") != 0)
         return run_command(argc - 1, argv + 1);
     if (argc >= 2 && strcmp(argv[1], "--version") == 0)
-        strbuf_printf(&text, "gpumemtopo-report %s\ninventory: schema %d\n", GPUMEMTOPO_VERSION,
-                      INVENTORY_SCHEMA);
+        strbuf_printf(&text, "gpumemtopo-report %s\ninventory: schema %d\nlicence: %s\n",
+                      GPUMEMTOPO_VERSION, INVENTORY_SCHEMA, GPUMEMTOPO_LICENCE);
     else
         command_help_all(&text);
     if (argc >= 2)

@@ -54,9 +54,10 @@ static void put_version(struct strbuf *text)
                   "further backends: simulation, replay of records\n"
                   "MPI: %s\n"
                   "compiler: %s\n"
-                  "inventory: schema %d\n",
+                  "inventory: schema %d\n"
+                  "licence: %s\n",
                   GPUMEMTOPO_VERSION, GPUMEMTOPO_CUDA, comm_mpi_version(mpi, sizeof mpi),
-                  GPUMEMTOPO_COMPILER, INVENTORY_SCHEMA);
+                  GPUMEMTOPO_COMPILER, INVENTORY_SCHEMA, GPUMEMTOPO_LICENCE);
 }
 
 static int print_about(const struct survey_options *options)

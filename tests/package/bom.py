@@ -27,6 +27,7 @@ assert len(packages) == len(bill["packages"]) == len(names)
 known = set(packages) | {"SPDXRef-DOCUMENT"}
 assert all(one in known and other in known for one, _, other in relations), relations
 assert ("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-gpumemtopo") in relations
+assert f"SPDX-License-Identifier: {names['gpumemtopo']['licenseDeclared']}\n" in pathlib.Path(root, "LICENSE").read_text(encoding="utf-8")
 
 # Every library that the loader would load for a program directly; each program is in it.
 for program in programs:

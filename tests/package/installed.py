@@ -60,7 +60,7 @@ def check_programs(root, version):
     for program in PROGRAMS:
         assert version in run(program, "--version"), program
     backend = re.search("CUDA backend: (yes|no)", run("gpumemtopo-survey", "--version")).group(1)
-    assert backend == ("yes" if made.nvcc() else "no"), backend
+    assert backend == ("yes" if made.packages.nvcc() else "no"), backend
     share, etc = root / "usr/share/gpumemtopo", root / "etc/gpumemtopo"
     fleet = work / "fleet.yaml"
     fleet.write_text(f"nodes:\n  - {{name: n1, gpus: 2, model: {share}/sim/demo-h8.yaml}}\n", encoding="utf-8")

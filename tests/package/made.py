@@ -11,6 +11,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import packages  # noqa: E402
+
 SKIPPED = 77
 # The fewest kernels: what is tested is the package.
 CUDA_ARCH = "75"
@@ -21,11 +24,6 @@ def skip_without(*tools):
     if missing:
         print("not installed:", *missing)
         sys.exit(SKIPPED)
-
-
-def nvcc():
-    places = [os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/bin", "/usr/local/cuda/bin", os.environ["PATH"]]
-    return shutil.which("nvcc", path=":".join(places))
 
 
 def run(*command, code=(0,), **more):
@@ -83,7 +81,7 @@ class Made:
 
     @property
     def built(self):
-        return next(self.source.glob("obj-*"), None)
+        return packages.built(self.source)
 
     @property
     def debs(self):
@@ -94,21 +92,8 @@ class Made:
         return sorted(pathlib.Path(name) for name in glob.glob(f"{self.rpm_top}/RPMS/*/*.rpm"))
 
 
-def make_debs(made):
-    # Debug data would be stripped: there is no package for it.
-    env = {**os.environ, "GPUMEMTOPO_CUDA_ARCH": CUDA_ARCH, "DEB_CFLAGS_APPEND": "-g0", "DEB_BUILD_OPTIONS": f"nocheck noautodbgsym parallel={os.cpu_count()}"}
-    if not nvcc():
-        env["DEB_BUILD_PROFILES"] = "pkg.gpumemtopo.nocuda"
-    run("dpkg-buildpackage", "-b", "-us", "-uc", "-d", cwd=made.source, env=env)
-
-
 def rpmbuild(made, top, *more):
-    """--nodeps: packages of Debian are not in the database of rpm."""
-    command = ["rpmbuild", "-bb", "--nodeps", "--define", f"_topdir {top}", "--define", f"_sourcedir {made.out}",
-               "--define", f"cuda_arch {CUDA_ARCH}", "--without", "check", *more]
-    command += [] if nvcc() else ["--without", "cuda"]
-    command += ["--define", f"built {made.built}"] if made.built else []
-    run(*command, made.source / "packaging/gpumemtopo.spec")
+    packages.make_rpms(made.source, made.tarball, top, CUDA_ARCH, *more)
 
 
 def make_all(root, made):
@@ -117,10 +102,8 @@ def make_all(root, made):
     copy_as_repository(root, made.repository)
     run(sys.executable, made.repository / "tools/release", "--tarball", "--out", made.out)
     run("tar", "-C", made.unpacked, "-xf", made.tarball)
-    if shutil.which("dh") and shutil.which("dpkg-buildpackage"):
-        make_debs(made)
-    if shutil.which("rpmbuild"):
-        rpmbuild(made, made.rpm_top)
+    packages.make_debs(made.source, CUDA_ARCH)
+    rpmbuild(made, made.rpm_top)
 
 
 @contextlib.contextmanager
@@ -142,7 +125,7 @@ def get(root, folder):
             failure = ""
             try:
                 make_all(root, made)
-            except (AssertionError, StopIteration, OSError) as error:
+            except (AssertionError, StopIteration, OSError, packages.Failed) as error:
                 failure = str(error)
             state.write_text(f"{key}\n{failure}", encoding="utf-8")
             known = [key, failure]

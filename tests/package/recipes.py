@@ -15,6 +15,7 @@ import made
 
 root, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 sys.path.insert(0, str(root / "tools"))
+import project  # noqa: E402
 import versions  # noqa: E402
 
 PACKAGING = root / "packaging"
@@ -34,7 +35,7 @@ def check_options(name, text):
 
 def load_spack():
     """Executes package.py with replacements that write down the directives."""
-    said = {"version": [], "depends_on": [], "variant": []}
+    said = {"version": [], "depends_on": [], "variant": [], "license": []}
     spack = types.ModuleType("spack.package")
     for word, calls in said.items():
         setattr(spack, word, lambda *args, calls=calls, **more: calls.append((args, more)))
@@ -165,6 +166,7 @@ with tempfile.TemporaryDirectory() as name:
     installed.staged(build, pathlib.Path(name))
     tree = next(pathlib.Path(name).rglob("bin/gpumemtopo-survey")).parent.parent
     assert not versions.differing(root), versions.differing(root)
+    assert not project.write(root, only_compare=True), "run tools/release project"
     log = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## {re.escape(versions.read(root))}, \d{{4}}-\d\d-\d\d$", log, re.M), "no section in CHANGELOG.md"
     check_spack()

@@ -32,7 +32,10 @@ def check_files():
 
     def files(package):
         rows = [line.split(" ", 1) for line in rpm("-qp", "--qf", "[%{FILEMODES:perms} %{FILENAMES}\n]", package)]
-        return {name[1:] for mode, name in rows if mode[0] != "d" and "/.build-id/" not in name}
+        names = {name[1:] for mode, name in rows if mode[0] != "d" and "/.build-id/" not in name}
+        licences = {name for name in names if name.startswith("usr/share/licenses/")}
+        assert len(licences) == 1, f"{package} has no licence: {licences}"
+        return names - licences
 
     with tempfile.TemporaryDirectory() as name:
         built = packages.built or next(packages.rpm_top.glob("BUILD/*/build-rpm"))

@@ -20,6 +20,7 @@ class Gpumemtopo(MesonPackage):
 
     # There is no download: Spack takes the tarball from the current folder or from a mirror.
     manual_download = True
+    license("BSD-3-Clause")
     url = f"file://{os.getcwd()}/gpumemtopo-0.0.0.tar.xz"
 
     version("0.2.0", sha256="CHECKSUM_OF_THE_TARBALL")
