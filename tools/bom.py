@@ -2,8 +2,8 @@
 """Writes the bill of materials of a build as SPDX 2.3 JSON: bom.py BUILD [OUTPUT]
 
 It lists the programs with their checksums, the libraries that they are linked with (from their ELF headers; on
-Debian with package and version), the libraries that they load at run time where they are there (from the dlopen
-calls of the source), and the tools of the build. Nothing in it is written by hand, except what SPDX demands.
+Debian with package and version), the libraries that they load at run time where they are there (from their
+names in the source), and the tools of the build. Nothing in it is written by hand, except what SPDX demands.
 """
 import datetime
 import hashlib
@@ -98,7 +98,7 @@ def add_program(bill, main, path, version):
 
 def loaded_libraries(root):
     text = "".join(path.read_text(encoding="utf-8") for path in sorted((root / "src").rglob("*.c")))
-    return sorted(set(re.findall(r'dlopen\("([^"]+)"', text)))
+    return sorted(set(re.findall(r'"(lib[\w-]+\.so\.\d+)"', text)))
 
 
 def tools(build):
@@ -121,12 +121,13 @@ def make(build):
     bill = Bill("gpumemtopo", version, when.strftime("%Y-%m-%dT%H:%M:%SZ"), project.read(root))
     main = "SPDXRef-gpumemtopo"
     installed = introspect(build, "--installed")
-    programs = sorted(path for path, to in installed.items() if "/bin/" in to)
+    programs = sorted(path for path, to in installed.items() if "/bin/" in to or to.endswith(".so"))
     for path in programs:
         add_program(bill, main, pathlib.Path(path), version)
     for library in loaded_libraries(root):
+        why = "under its launcher" if "mpi" in library else "to measure real GPUs"
         bill.relate(bill.add(library, None, primaryPackagePurpose="LIBRARY",
-                             comment="loaded at run time, only to measure real GPUs"), "OPTIONAL_DEPENDENCY_OF", main)
+                             comment=f"loaded at run time, only {why}"), "OPTIONAL_DEPENDENCY_OF", main)
     for name, tool_version in tools(build):
         bill.relate(bill.add(name, tool_version), "BUILD_TOOL_OF", main)
     return bill.document

@@ -9,14 +9,15 @@ help([[gpumemtopo measures the memory hierarchy of every NVIDIA GPU of a cluster
     gpumemtopo-report --help     reads inventories
     gpumemtopo-predict --help    predicts the cache hits of kernels
 
-It needs the MPI that it was built with, and no CUDA.]])
+It needs no CUDA. Under a launcher it uses Open MPI or MPICH, if its library is found.]])
 
 whatis("Name: gpumemtopo")
 whatis("Version: " .. version)
 whatis("Category: performance, monitoring")
 whatis("Description: measures the memory hierarchy of every NVIDIA GPU of a cluster")
 
--- Load the MPI that it was built with, under the name that it has here:
+-- The MPI of your launcher must be found by the dynamic linker. If it is a module, load it, under the name that it has
+-- here:
 -- depends_on("openmpi")
 
 prepend_path("PATH", pathJoin(root, "bin"))

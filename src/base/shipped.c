@@ -10,6 +10,7 @@
 #include "base/str.h"
 
 static const char *const places[] = {GPUMEMTOPO_SHIPPED_PLACES};
+static const char *const plugin_places[] = {GPUMEMTOPO_PLUGIN_PLACES};
 
 static char *path_in(const char *place, const char *name)
 {
@@ -40,4 +41,15 @@ int shipped_path(const char *name, char **out_path, struct err *err)
                    "%s not found in ../share/gpumemtopo beside the program: name its folder in "
                    "GPUMEMTOPO_CONFIG_DIR",
                    name);
+}
+
+char *shipped_plugin(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(plugin_places); i++) {
+        char *path = path_in(plugin_places[i], name);
+        if (access(path, F_OK) == 0)
+            return path;
+        free(path);
+    }
+    return NULL;
 }

@@ -11,4 +11,8 @@
  * searched. *out_path is freed with free(). */
 int shipped_path(const char *name, char **out_path, struct err *err);
 
+/* The path of a plug-in: in the folder for plug-ins, which is known relative to the program; else,
+ * but not in packages, beside the program. NULL: it is not there. Freed with free(). */
+char *shipped_plugin(const char *name);
+
 #endif

@@ -22,6 +22,7 @@
 #include "survey/comm/comm.h"
 #include "survey/comm/comm_mpi.h"
 #include "survey/comm/limits.h"
+#include "survey/comm/mpi_library.h"
 #include "survey/config.h"
 #include "survey/options.h"
 #include "survey/start/exit_file.h"
@@ -32,31 +33,18 @@
 #include "survey/survey.h"
 #include "survey/worker.h"
 
-static bool sighup_was_ignored;
-
-/* Called before the libraries of this program are initialised: UCX, a library that MPICH loads,
- * sets a handler of its own before main. */
-static void look_at_sighup(void)
-{
-    struct sigaction was;
-    sighup_was_ignored = sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN;
-}
-
-__attribute__((section(".preinit_array"),
-               used)) static void (*const look_first)(void) = look_at_sighup;
-
 static void put_version(struct strbuf *text)
 {
-    char mpi[256];
     strbuf_printf(text,
                   "gpumemtopo-survey %s\n"
                   "CUDA backend: %s\n"
-                  "further backends: simulation, replay of records\n"
-                  "MPI: %s\n"
+                  "further backends: simulation, replay of records\n",
+                  GPUMEMTOPO_VERSION, GPUMEMTOPO_CUDA);
+    mpi_library_describe(text);
+    strbuf_printf(text,
                   "compiler: %s\n"
                   "inventory: schema %d\n"
                   "licence: %s\n",
-                  GPUMEMTOPO_VERSION, GPUMEMTOPO_CUDA, comm_mpi_version(mpi, sizeof mpi),
                   GPUMEMTOPO_COMPILER, INVENTORY_SCHEMA, GPUMEMTOPO_LICENCE);
 }
 
@@ -95,6 +83,7 @@ static int check_command_line(int argc, char **argv, struct survey_options *out_
 /* One process of a survey. */
 struct process {
     struct launcher launcher;
+    struct mpi_library mpi; /* loaded, if this process uses MPI */
     struct survey_options options;
     struct comm_place place;
     int argc;
@@ -181,7 +170,7 @@ static int start_mpi(struct process *self, struct err *err)
     pthread_t thread;
     double begun_s = clock_monotonic_s();
     bool watched = pthread_create(&thread, NULL, watch_mpi_start, &watch) == 0;
-    int rc = comm_mpi_start(&self->argc, &self->argv, err);
+    int rc = comm_mpi_start(self->mpi.plugin, &self->argc, &self->argv, err);
     pthread_mutex_lock(&watch.mutex);
     watch.started = !watch.given_up;
     pthread_cond_signal(&watch.changed);
@@ -275,14 +264,14 @@ static void exit_on_alarm(int number)
 }
 
 /* MPI_Finalize waits for lost ranks. After some seconds the process exits without it. */
-static void stop_mpi(bool lost_ranks, int code)
+static void stop_mpi(const struct mpi_library *mpi, bool lost_ranks, int code)
 {
     struct err err = {0};
     silence_mpi();
     alarm_exit_code = code;
     signal(SIGALRM, exit_on_alarm);
     alarm(lost_ranks ? LIMIT_FINALIZE_LOST_S : LIMIT_FINALIZE_S);
-    if (comm_mpi_stop(&err))
+    if (comm_mpi_stop(mpi->plugin, &err))
         log_debug("%s", err.text);
     keeper_pmix_release();
     alarm(0);
@@ -306,11 +295,11 @@ static int run_mpi(struct process *self)
         log_failure(&err);
         return self->place.task ? 0 : exit_file_write(SURVEY_EXIT_NO_REPORT, true);
     }
-    int rc = comm_mpi_world(&self->place, &comm, &err);
-    if (!rc && launcher_check_size(&self->launcher, comm_mpi_pmi(), comm->size, &err)) {
+    int rc = comm_mpi_world(self->mpi.plugin, &self->place, &comm, &err);
+    if (!rc && launcher_check_size(&self->launcher, self->mpi.pmi, comm->size, &err)) {
         comm_destroy(comm);
         int refused = report_refusal(&self->launcher, &err);
-        stop_mpi(false, refused);
+        stop_mpi(&self->mpi, false, refused);
         return refused;
     }
     if (rc)
@@ -327,8 +316,32 @@ static int run_mpi(struct process *self)
         survey_end_fini(&end);
     }
     int code = end.reported || !self->place.task ? exit_file_write(end.code, end.lost_ranks) : 0;
-    stop_mpi(end.lost_ranks, code);
+    stop_mpi(&self->mpi, end.lost_ranks, code);
     return code;
+}
+
+/* Loads the MPI that the launcher or the user asks for. If there is none, the survey goes on
+ * without, unless this process cannot know how many others there are. */
+static int load_mpi(struct process *self, struct err *err)
+{
+    const char *file = self->options.mpi_library;
+    int rc = mpi_library_load(self->launcher.pmi, file, &self->mpi, err);
+    if (rc == -ENOENT && !file && self->launcher.size > 0) {
+        if (!self->launcher.rank && self->launcher.size > 1)
+            log_warning("%s; surveying without MPI", err->text);
+        self->options.no_mpi = true;
+        return 0;
+    }
+    if (!rc)
+        rc = launcher_check_mpi(&self->launcher, self->mpi.pmi, err);
+    if (!rc && !self->launcher.rank) {
+        char version[256];
+        self->mpi.plugin->library_version(version, sizeof version);
+        log_debug("MPI: %s, %s", version, self->mpi.path);
+    }
+    free(self->mpi.path);
+    self->mpi.path = NULL;
+    return rc;
 }
 
 /* A configuration that cannot be read is reported later, once. */
@@ -348,8 +361,6 @@ int main(int argc, char **argv)
     struct process self = {.argc = argc, .argv = argv};
     struct err refusal = {0}, usage = {0};
     io_fill_standard();
-    if (sighup_was_ignored) /* by nohup */
-        signal(SIGHUP, SIG_IGN);
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return worker_main();
     if (argc == 2 && strcmp(argv[1], KEEPER_PMIX_ARGUMENT) == 0)
@@ -358,22 +369,24 @@ int main(int argc, char **argv)
         return keeper_hydra_main();
     use_stderr_of_wrapper();
     log_set_prefix("gpumemtopo-survey");
-    int refused = launcher_detect(getenv, comm_mpi_pmi(), &self.launcher, &refusal);
+    int refused = launcher_detect(getenv, &self.launcher, &refusal);
     if (self.launcher.hydra)
         keeper_hydra_start();
-    if (self.launcher.present)
+    if (self.launcher.pmi != LAUNCHER_NO_PMI)
         stand_aside_when_exhausted();
     if (check_command_line(argc, argv, &self.options, &usage))
         return report_refusal(&self.launcher, &usage);
     const struct survey_options *options = &self.options;
     if (options->action != SURVEY_RUN)
         return self.launcher.rank ? 0 : exit_file_write(print_about(options), false);
+    log_set_level(options->quiet ? LOG_ERROR : options->verbose ? LOG_DEBUG : LOG_INFO);
+    if (!options->no_mpi && self.launcher.pmi != LAUNCHER_NO_PMI)
+        refused = load_mpi(&self, &refusal);
     bool standalone = options->no_mpi && self.launcher.size > 1;
     if (refused && !standalone)
         return report_refusal(&self.launcher, &refusal);
-    log_set_level(options->quiet ? LOG_ERROR : options->verbose ? LOG_DEBUG : LOG_INFO);
     self.place = (struct comm_place){.tasks = 1, .job = ""};
-    if (!standalone && (!self.launcher.present || options->no_mpi)) {
+    if (!standalone && !self.mpi.plugin) {
         struct comm *comm = comm_alone_create(&self.place);
         struct survey_end end = survey_run(comm, options, argc, argv);
         comm_destroy(comm);

@@ -98,6 +98,17 @@ static const struct option survey_rows[] = {
              " inventory. Slurm, Open MPI, Hydra, Flux and PALS give each job a name. With other "
              "launchers, set `GPUMEMTOPO_JOB` to a new name for each survey, the same for all "
              "tasks."},
+    {.name = "--mpi-library",
+     .argument = "FILE",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, mpi_library),
+     .help = "load this MPI (default: the one of the launcher)",
+     .more = "Load this MPI library, such as libmpi.so.40 of an Open MPI or libmpi.so.12 of an "
+             "Intel MPI. FILE is a path, or a name that is looked for as the dynamic linker does. "
+             "By default the launcher decides: with PMIx the survey loads libmpi.so.40 (Open MPI), "
+             "with PMI or under Hydra libmpich.so.12 or libmpi.so.12 (MPICH). If there is none, "
+             "it surveys as with `--no-mpi`. A library must belong to root or to you, and nobody "
+             "else may write it."},
     {.name = "--config",
      .letter = 'c',
      .argument = "FILE",
@@ -201,6 +212,8 @@ static int check_together(const struct survey_options *options, struct err *err)
 {
     if (options->quiet && options->verbose)
         return err_set(err, -EINVAL, "--quiet and --verbose exclude each other");
+    if (options->no_mpi && options->mpi_library)
+        return err_set(err, -EINVAL, "--no-mpi and --mpi-library exclude each other");
     if (options->replay && options->simulate)
         return err_set(err, -EINVAL, "--replay and --simulate exclude each other");
     if (options->replay && options->record)
@@ -247,7 +260,7 @@ void survey_options_help(const char *form, struct strbuf *out_text)
 {
     options_print(
         &survey_set, form,
-        "Usage: [srun --mpi=pmix | mpirun] gpumemtopo-survey [FLAG...]\n"
+        "Usage: [srun | mpirun | mpiexec] gpumemtopo-survey [FLAG...]\n"
         "Surveys the memory of every GPU its ranks see and writes one YAML inventory.\n\n",
         "\nExit codes: 0 done; 1 no report; 2 bad usage or input; 3 outliers; "
         "4 unmeasured\n",

@@ -42,7 +42,8 @@ struct survey_options {
     bool quiet;
     bool verbose;
     bool no_progress;
-    bool no_mpi;    /* every task surveys alone */
+    bool no_mpi; /* every task surveys alone */
+    const char *mpi_library;
     bool anonymous; /* write pseudonyms instead of names */
     bool list_probes, version;
     const char *help; /* the form of the help (options_print); NULL: none */

@@ -40,7 +40,8 @@ for program in programs:
     digest = made.run("sha256sum", program).split()[0]
     assert names[name]["checksums"] == [{"algorithm": "SHA256", "checksumValue": digest}]
 optional = {packages[one]["name"] for one, how, _ in relations if how == "OPTIONAL_DEPENDENCY_OF"}
-assert optional == {"libcuda.so.1", "libnvidia-ml.so.1"}, optional
+assert optional == {"libcuda.so.1", "libnvidia-ml.so.1", "libmpi.so.40", "libmpich.so.12", "libmpi.so.12"}, optional
+assert "gpumemtopo-mpi-openmpi.so" in names or "openmpi" not in made.run("meson", "introspect", "--targets", build)
 with_cuda = "CUDA backend: yes" in made.run(next(path for path in programs if path.endswith("survey")), "--version")
 built_by = {packages[one]["name"] for one, how, _ in relations if how == "BUILD_TOOL_OF"}
 assert "meson" in built_by and ("nvcc" in built_by) == with_cuda, built_by

@@ -43,10 +43,12 @@ def check_contents(folder):
 
 
 def check_dependencies():
-    """Those of Debian for MPI and libyaml are there; nothing of CUDA is needed or recommended."""
-    needs = made.run("dpkg-deb", "-f", program_deb, "Depends", "Recommends", "Pre-Depends")
-    assert "libyaml" in needs and "libopenmpi" in needs, needs
-    assert not re.search("cuda|nvidia", needs), needs
+    """libyaml is needed, an MPI is recommended and another one suggested; nothing of CUDA is needed or recommended."""
+    needs = made.run("dpkg-deb", "-f", program_deb, "Depends", "Pre-Depends")
+    assert "libyaml" in needs and not re.search("mpi|cuda|nvidia", needs), needs
+    wants = made.run("dpkg-deb", "-f", program_deb, "Recommends")
+    assert "openmpi-bin" in wants and not re.search("cuda|nvidia", wants), wants
+    assert "mpich" in made.run("dpkg-deb", "-f", program_deb, "Suggests")
 
 
 def next_version(deb, folder):
@@ -72,6 +74,7 @@ with tempfile.TemporaryDirectory() as name:
     installed.check_needs_no_cuda(root)
     installed.check_no_build_path(root, packages.source)
     installed.check_programs(root, version)
+    installed.check_mpis(root)
     newer = next_version(program_deb, scratch / "newer")
     installed.check_settings_kept(root / "etc/gpumemtopo", lambda: installed.dpkg(root, "-i", newer), "survey.yaml.dpkg-dist")
     installed.dpkg(root, "-r", "gpumemtopo", "gpumemtopo-doc")

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import made
@@ -35,12 +36,12 @@ def staged(built, folder):
 
 
 def check_needs_no_cuda(root):
-    """The programs are not linked with anything of CUDA or of the driver."""
+    """The programs are not linked with anything of CUDA, of the driver or of an MPI."""
     for program in PROGRAMS:
         said = made.run("readelf", "-dW", root / "usr/bin" / program)
         libraries = re.findall(r"\(NEEDED\).*\[(.*)\]", said)
         assert "libc.so.6" in libraries, said
-        assert not [name for name in libraries if re.search("cuda|nvidia|nvml|cudart", name)], libraries
+        assert not [name for name in libraries if re.search("cuda|nvidia|nvml|cudart|mpi", name)], libraries
 
 
 def check_no_build_path(root, source):
@@ -78,6 +79,26 @@ def check_programs(root, version):
     assert "survey.yaml not found" in run(*survey, code=(1, 2))
     settings.write_text(before, encoding="utf-8")
     (work / "out.yaml").unlink()
+
+
+def check_mpis(root):
+    """The same program surveys under the launcher of each MPI, with both plug-ins from there."""
+    plugins = sorted(path.name for path in (root / "usr/lib").rglob("gpumemtopo-mpi-*.so"))
+    assert plugins == ["gpumemtopo-mpi-mpich.so", "gpumemtopo-mpi-openmpi.so"], plugins
+    work = root.parent / "elsewhere"
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(work), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    fleet = work / "fleet.yaml"
+    share = root / "usr/share/gpumemtopo"
+    fleet.write_text(f"nodes:\n  - {{name: n1, gpus: 2, model: {share}/sim/demo-h8.yaml}}\n", encoding="utf-8")
+    for words, mpi in ((["mpirun", "--oversubscribe"], "Open MPI"), (["mpiexec.hydra"], "MPICH")):
+        if not shutil.which(words[0]):
+            print(f"{words[0]} is not installed: not tried")
+            continue
+        said = made.run(*words, "-n", "2", root / "usr/bin/gpumemtopo-survey", "--simulate", fleet, "--probes", "main.latency",
+                        "--verbose", "-o", "out.yaml", cwd=work, env=env)
+        assert f": MPI: {mpi}" in said, said
+        assert "ranks: 2, gpus: 2, measured: 2" in (work / "out.yaml").read_text(encoding="utf-8"), said
+        (work / "out.yaml").unlink()
 
 
 def check_settings_kept(etc, upgrade, kept_beside):

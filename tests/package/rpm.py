@@ -45,8 +45,9 @@ def check_files():
     assert not files(program) & files(doc)
     assert all(path.startswith("usr/share/doc") for path in files(doc))
     assert {path[1:] for path in rpm("-qpc", program)} == {path for path in wanted if path.startswith("etc/")}
-    needs = "\n".join(rpm("-qp", "--requires", "--recommends", program))
-    assert "libmpi.so" in needs and "libyaml" in needs and not re.search("cuda|nvidia", needs), needs
+    needs = "\n".join(rpm("-qp", "--requires", program))
+    assert "libyaml" in needs and not re.search("mpi|cuda|nvidia", needs), needs
+    assert "openmpi" in rpm("-qp", "--recommends", program) and "mpich" in rpm("-qp", "--suggests", program)
     assert not rpm("-qp", "--scripts", program)
     assert rpm("-qp", "--qf", "%{ARCH}\n", doc) == ["noarch"]
 
@@ -64,6 +65,7 @@ def check_root(scratch):
     installed.check_needs_no_cuda(root)
     installed.check_no_build_path(root, packages.source)
     installed.check_programs(root, version)
+    installed.check_mpis(root)
     installed.check_settings_kept(
         root / "etc/gpumemtopo", lambda: rpm("--root", root, "--nodeps", "-U", *newer.glob("RPMS/*/*.rpm")),
         "survey.yaml.rpmnew")

@@ -19,6 +19,8 @@ MODEL = pathlib.Path(__file__).resolve().with_name("tiny.yaml")
 MARK = uuid.uuid4().hex  # in the environment of all that is started here, to find what stays behind
 LAUNCHERS = re.compile(r"^(OMPI_|PMIX_|PMI_|SLURM_|PRTE_|HYDI_|MPI_LOCAL)")
 SKIP = 77
+MPI = os.environ.get("GPUMEMTOPO_TEST_MPI", "openmpi")
+MPICH = MPI == "mpich"
 SLOWER = 4 if b"__asan_init" in PROGRAM.read_bytes() else 1  # where time is of no interest
 HANGS_S = 240 * SLOWER  # a run that takes so long hangs, on any machine; says nothing about how fast it must be
 
@@ -27,7 +29,11 @@ def environment(**more):
     env = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
     env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                OMPI_MCA_rmaps_base_oversubscribe="1", GPUMEMTOPO_TEST_MARK=MARK,
-               GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"))
+               GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"),
+               GPUMEMTOPO_LAUNCHER="mpiexec.hydra" if MPICH else "mpirun")  # of ./survey
+    # Ranks on one host talk by shared memory. A port would be found by ranks of other surveys whose peer had the same
+    # one and was killed, and Open MPI warns of them. Lines that give this flag to mpirun count more.
+    env["OMPI_MCA_btl"] = "^tcp"
     # Open MPI does not free all it allocates; leaks are looked for in case_alone, without it.
     env["ASAN_OPTIONS"] = "detect_leaks=0"
     env.pop("GPUMEMTOPO_EXIT_FILE", None)
@@ -36,10 +42,9 @@ def environment(**more):
     return env
 
 
-MPICH = "\nMPI: MPICH" in subprocess.run([PROGRAM, "--version"], env=environment(), capture_output=True,
-                                         text=True).stdout
 LAUNCHER = "mpiexec.hydra" if MPICH else "mpirun"
 RANK = "PMI_RANK" if MPICH else "OMPI_COMM_WORLD_RANK"  # the variable that has a rank's number
+PLUGIN = PROGRAM.with_name(f"gpumemtopo-mpi-{MPI}.so")
 
 
 def launcher(ranks, recovery=False):
@@ -180,7 +185,8 @@ def field(text, name):
 
 def main(cases):
     """Runs the case; cases: the script's globals."""
-    if not shutil.which(LAUNCHER):
+    if not shutil.which(LAUNCHER) or not PLUGIN.exists():
+        print(f"{LAUNCHER} or {PLUGIN.name} is missing")
         sys.exit(SKIP)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="gpumemtopo-test-"))
     try:

@@ -1,6 +1,6 @@
-/* Loaded before the libraries of a rank: makes one call of the system or of MPI fail, the one that
- * GPUMEMTOPO_TEST_FAILS names. Under a launcher only on rank 0. Or it kills a rank, and MPI tells
- * the others of that by errors. */
+/* Loaded before the libraries of a rank, with the headers of its MPI but not linked with it: makes
+ * one call of the system or of MPI fail, the one that GPUMEMTOPO_TEST_FAILS names. Under a launcher
+ * only on rank 0. Or it kills a rank, and MPI tells the others of that by errors. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <mpi.h>
@@ -77,6 +77,9 @@ int kill(pid_t pid, int number)
     return pid < 0 && fails("kill") ? 0 : real(pid, number);
 }
 
+/* The function of MPI itself, which is loaded after this library. */
+#define REAL(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, "P" #name))
+
 static int probed_source = -1; /* of the message that MPI_Improbe gave last */
 static MPI_Request dead_requests[1024];
 static size_t request_count;
@@ -90,7 +93,8 @@ static int remember_request(int code, int peer, const MPI_Request *request)
     return code;
 }
 
-/* As an MPI that tolerates faults answers on MPI_ANY_SOURCE, once a rank is dead; or all fails. */
+/* As an MPI that tolerates faults answers on MPI_ANY_SOURCE, once a rank is dead; or all fails.
+ * Both begin after the first message: a rank that was never heard is waited for much longer. */
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
                 MPI_Status *status)
 {
@@ -101,9 +105,9 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mess
     if (source == MPI_ANY_SOURCE && fails_for("MPI_Improbe", dead_rank()))
         return MPI_ERR_OTHER;
     if ((fails("MPI_ANY_SOURCE") && source == MPI_ANY_SOURCE) || fails("MPI_Improbe"))
-        if (++calls > WELL)
+        if (probed_source >= 0 && ++calls > WELL)
             return MPI_ERR_OTHER;
-    int code = PMPI_Improbe(source, tag, comm, flag, message, status);
+    int code = REAL(MPI_Improbe)(source, tag, comm, flag, message, status);
     if (code == MPI_SUCCESS && *flag)
         probed_source = status->MPI_SOURCE;
     return code;
@@ -114,7 +118,7 @@ int MPI_Imrecv(void *buffer, int count, MPI_Datatype type, MPI_Message *message,
 {
     if (fails_for("MPI_Imrecv", probed_source))
         return MPI_ERR_OTHER;
-    int code = PMPI_Imrecv(buffer, count, type, message, request);
+    int code = REAL(MPI_Imrecv)(buffer, count, type, message, request);
     return remember_request(code, probed_source, request);
 }
 
@@ -123,21 +127,22 @@ int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag,
 {
     if (fails_for("MPI_Isend", to))
         return MPI_ERR_OTHER;
-    return remember_request(PMPI_Isend(buffer, count, type, to, tag, comm, request), to, request);
+    return remember_request(REAL(MPI_Isend)(buffer, count, type, to, tag, comm, request), to,
+                            request);
 }
 
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
     for (size_t i = 0; i < request_count; i++)
-        if (*request != MPI_REQUEST_NULL && dead_requests[i] == *request)
+        if (dead_requests[i] == *request)
             return MPI_ERR_OTHER;
-    return PMPI_Test(request, flag, status);
+    return REAL(MPI_Test)(request, flag, status);
 }
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
     return fails("MPI_Init_thread") ? MPI_ERR_OTHER
-                                    : PMPI_Init_thread(argc, argv, required, provided);
+                                    : REAL(MPI_Init_thread)(argc, argv, required, provided);
 }
 
 /* With words of its own, as when a rank is missing. */
@@ -146,7 +151,7 @@ int MPI_Finalize(void)
     static const char words[] = "words of MPI\n";
     ssize_t written = fails("MPI_Finalize") ? write(STDERR_FILENO, words, sizeof words - 1) : 0;
     (void)written;
-    return PMPI_Finalize();
+    return REAL(MPI_Finalize)();
 }
 
 /* A worker that has said all, in a driver that does not let go of it. */

@@ -146,97 +146,84 @@ static char *look_up(const char *name)
 struct launcher_case {
     const char *variables[2 * 7];
     int rc;
-    bool present;
+    enum launcher_pmi pmi;
     int rank, size;
     bool slurm;
-    enum launcher_pmi needed;
-    const char *advice; /* in the error; NULL: --mpi=pmix */
 };
 
 static const struct launcher_case launchers[] = {
-    {{NULL}, 0, false, 0, 0, false},
-    {{"OMPI_COMM_WORLD_SIZE", "4", "OMPI_COMM_WORLD_RANK", "3"}, 0, true, 3, 4, false},
-    {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}, 0, true, 2, 4, true},
-    {{"PMIX_RANK", "2", "SLURM_PROCID", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"},
+    {{NULL}, 0, LAUNCHER_NO_PMI, 0, 0, false},
+    {{"OMPI_COMM_WORLD_SIZE", "4", "OMPI_COMM_WORLD_RANK", "3"}, 0, LAUNCHER_PMIX, 3, 4, false},
+    {{"PMIX_RANK", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"},
      0,
-     true,
+     LAUNCHER_PMIX,
      2,
      4,
      true},
+    {{"PMIX_RANK", "2", "SLURM_PROCID", "2", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"},
+     0,
+     LAUNCHER_PMIX,
+     2,
+     4,
+     true},
+    {{"PMIX_NAMESPACE", "job"}, 0, LAUNCHER_PMIX, 0, 0, false},
+    /* An mpirun inside a step; inside one with PMI-2. */
     {{"OMPI_COMM_WORLD_SIZE", "2", "OMPI_COMM_WORLD_RANK", "1", "SLURM_STEP_ID", "0",
       "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1"},
      0,
-     true,
+     LAUNCHER_PMIX,
      1,
      2,
      false},
-    {{"PMI_RANK", "1", "PMI_SIZE", "3"}, 0, true, 1, 3, false},
-    {{"FLUX_TASK_RANK", "1", "FLUX_JOB_SIZE", "3", "PMI_RANK", "1"}, 0, true, 1, 3, false},
+    {{"OMPI_COMM_WORLD_SIZE", "2", "OMPI_COMM_WORLD_RANK", "1", "SLURM_STEP_ID", "0",
+      "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1", "PMI_RANK", "0"},
+     0,
+     LAUNCHER_PMIX,
+     1,
+     2,
+     false},
+    {{"PMI_RANK", "1", "PMI_SIZE", "3"}, 0, LAUNCHER_PMI, 1, 3, false},
+    {{"FLUX_TASK_RANK", "1", "FLUX_JOB_SIZE", "3", "PMI_RANK", "1"}, 0, LAUNCHER_PMI, 1, 3, false},
     {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "SLURM_PROCID", "2"},
      -EINVAL,
-     false,
+     LAUNCHER_NO_PMI,
      2,
      4,
      true},
-    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "PMI_RANK", "0", "SLURM_PROCID", "0"},
-     -EINVAL,
-     false,
+    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "PMI_RANK", "2", "SLURM_PROCID", "2"},
      0,
+     LAUNCHER_PMI,
+     2,
      4,
      true},
     {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "1", "SLURM_PROCID", "0"},
      0,
-     false,
+     LAUNCHER_NO_PMI,
      0,
      1,
      true},
-    {{"SLURM_JOB_ID", "7", "SLURM_NTASKS", "4", "SLURM_PROCID", "0"}, 0, false, 0, 0, false},
-    /* Open MPI under Hydra; Hydra's proxies are tasks of a step, two for four ranks. */
-    {{"PMI_RANK", "1", "PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"},
-     -EINVAL,
-     false,
-     1,
-     3,
-     false,
-     LAUNCHER_PMIX,
-     "mpirun"},
+    {{"SLURM_JOB_ID", "7", "SLURM_NTASKS", "4", "SLURM_PROCID", "0"},
+     0,
+     LAUNCHER_NO_PMI,
+     0,
+     0,
+     false},
+    /* Hydra; its proxies are tasks of a step, two for four ranks, with or without PMIx. */
+    {{"PMI_RANK", "1", "PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"}, 0, LAUNCHER_PMI, 1, 3, false},
     {{"PMI_RANK", "3", "PMI_SIZE", "4", "MPI_LOCALNRANKS", "2", "SLURM_STEP_ID", "0",
       "SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2"},
      0,
-     true,
-     3,
-     4,
-     false,
-     LAUNCHER_PMI},
-    {{"PMI_RANK", "1", "PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"},
-     0,
-     true,
-     1,
-     3,
-     false,
-     LAUNCHER_PMI},
-    {{"PMI_RANK", "0", "PMI_SIZE", "1", "MPI_LOCALNRANKS", "1"},
-     0,
-     false,
-     0,
-     1,
-     false,
-     LAUNCHER_PMIX},
-    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "PMI_RANK", "2", "SLURM_PROCID", "2"},
-     0,
-     true,
-     2,
-     4,
-     true,
-     LAUNCHER_PMI},
-    {{"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "SLURM_PROCID", "2"},
-     -EINVAL,
-     false,
-     2,
-     4,
-     true,
      LAUNCHER_PMI,
-     "--mpi=pmi2"},
+     3,
+     4,
+     false},
+    {{"PMI_RANK", "3", "PMI_SIZE", "4", "MPI_LOCALNRANKS", "2", "SLURM_STEP_ID", "0",
+      "SLURM_PROCID", "1", "PMIX_RANK", "1"},
+     0,
+     LAUNCHER_PMI,
+     3,
+     4,
+     false},
 };
 
 static void knows_launchers(void **state)
@@ -246,15 +233,40 @@ static void knows_launchers(void **state)
         struct launcher launcher = {0};
         struct err err = {0};
         environment = launchers[i].variables;
-        assert_int_equal(launcher_detect(look_up, launchers[i].needed, &launcher, &err),
-                         launchers[i].rc);
-        assert_int_equal(launcher.present, launchers[i].present);
+        assert_int_equal(launcher_detect(look_up, &launcher, &err), launchers[i].rc);
+        assert_int_equal(launcher.pmi, launchers[i].pmi);
         assert_int_equal(launcher.rank, launchers[i].rank);
         assert_int_equal(launcher.size, launchers[i].size);
         assert_int_equal(launcher.slurm, launchers[i].slurm);
-        if (launchers[i].rc)
-            assert_non_null(
-                strstr(err.text, launchers[i].advice ? launchers[i].advice : "--mpi=pmix"));
+        if (launchers[i].rc) {
+            assert_non_null(strstr(err.text, "--mpi=pmix"));
+            assert_non_null(strstr(err.text, "--mpi=pmi2"));
+        }
+    }
+}
+
+/* The user names an MPI that the launcher is not for. */
+static void knows_other_mpis(void **state)
+{
+    (void)state;
+    static const struct {
+        struct launcher launcher;
+        enum launcher_pmi needed;
+        const char *advice; /* NULL: it is tried */
+    } cases[] = {
+        {{LAUNCHER_PMI, .size = 4, .slurm = true}, LAUNCHER_PMIX, "srun --mpi=pmix"},
+        {{LAUNCHER_PMI, .size = 4, .hydra = true}, LAUNCHER_PMIX, "with its mpirun"},
+        {{LAUNCHER_PMI, .size = 1, .hydra = true}, LAUNCHER_PMIX, NULL},
+        {{LAUNCHER_PMI, .size = 4}, LAUNCHER_PMIX, NULL},
+        {{LAUNCHER_PMIX, .size = 4, .slurm = true}, LAUNCHER_PMI, NULL},
+        {{LAUNCHER_PMI, .size = 4, .slurm = true}, LAUNCHER_PMI, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct err err = {0};
+        int rc = launcher_check_mpi(&cases[i].launcher, cases[i].needed, &err);
+        assert_int_equal(rc, cases[i].advice ? -EINVAL : 0);
+        if (rc)
+            assert_non_null(strstr(err.text, cases[i].advice));
     }
 }
 
@@ -319,7 +331,7 @@ static const char *job_of(const char *const *variables, struct launcher *out_lau
 {
     struct err err = {0};
     environment = variables;
-    assert_int_equal(launcher_detect(look_up, LAUNCHER_PMIX, out_launcher, &err), 0);
+    assert_int_equal(launcher_detect(look_up, out_launcher, &err), 0);
     return out_launcher->job;
 }
 
@@ -438,6 +450,7 @@ int main(void)
         cmocka_unit_test(helps),
         cmocka_unit_test(exit_codes),
         cmocka_unit_test(knows_launchers),
+        cmocka_unit_test(knows_other_mpis),
         cmocka_unit_test(knows_lonely_tasks),
         cmocka_unit_test(names_jobs_of_hydra),
         cmocka_unit_test(knows_jobs),

@@ -11,6 +11,7 @@ echo 'setup_packages() { :; }; setup_build() { :; }' >"$folder/tools/setup.sh"
 cat >"$folder/bin/mpirun" <<'END'
 #!/bin/sh
 case $* in
+--version) echo "${VERSION_OF_MPIRUN:-mpirun (Open MPI) 4.1.4}"; exit 0 ;;
 *--quick*) echo 3 >"$GPUMEMTOPO_EXIT_FILE"; exit 0 ;;
 *--words*)
     for word in one two three; do echo "rank says $word" >>"$GPUMEMTOPO_STDERR"; done
@@ -31,7 +32,12 @@ for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.5 & wait $!; done
 echo 0 >"$GPUMEMTOPO_EXIT_FILE"
 END
 printf '#!/bin/sh\necho "program $*"\n' >"$folder/build/src/survey/gpumemtopo-survey"
-chmod +x "$folder/bin/mpirun" "$folder/build/src/survey/gpumemtopo-survey"
+cat >"$folder/bin/mpiexec.hydra" <<'END'
+#!/bin/sh
+echo "$*" >"$MARKS/hydra"
+echo 3 >"$GPUMEMTOPO_EXIT_FILE"
+END
+chmod +x "$folder/bin/mpiexec.hydra" "$folder/bin/mpirun" "$folder/build/src/survey/gpumemtopo-survey"
 export PATH="$folder/bin:$PATH" MARKS="$folder"
 
 fail() {
@@ -42,6 +48,15 @@ fail() {
 code=0
 "$folder/survey" --simulate x --quick || code=$?
 [ "$code" -eq 3 ] || fail "exit code of the survey: $code"
+# Hydra where there is no Open MPI, or where it is asked for.
+[ ! -f "$folder/hydra" ] || fail "Hydra was started"
+for setting in VERSION_OF_MPIRUN="HYDRA build details" GPUMEMTOPO_LAUNCHER=mpiexec.hydra; do
+    code=0
+    env "$setting" "$folder/survey" --simulate x --lost || code=$?
+    [ "$code" -eq 3 ] && grep -q -e '-disable-auto-cleanup -n 4 .*gpumemtopo-survey --simulate x' "$folder/hydra" ||
+        fail "$setting: $code"
+    rm "$folder/hydra"
+done
 code=0
 "$folder/survey" --simulate x --lost 2>"$folder/said" || code=$?
 [ "$code" -eq 1 ] && grep -q 'mpirun returned 7' "$folder/said" || fail "no result: $code"

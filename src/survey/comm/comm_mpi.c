@@ -1,22 +1,17 @@
-/* Messages between ranks over MPI: point to point and non-blocking. No collectives: one missing
- * rank would block them for all. */
+/* Messages between ranks over MPI, by a plug-in (mpi_plugin.h): point to point and non-blocking. */
 #include "survey/comm/comm_mpi.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <mpi.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-enum { MPI_MESSAGE_TAG = 1 };
-
 /* A message on its way in or out; MPI owns the bytes until the request is done. */
 struct transfer {
-    MPI_Request request;
+    struct mpi_handle request;
     struct strbuf bytes;
     int peer;
 };
@@ -29,19 +24,17 @@ struct transfers {
 
 struct mpi_comm {
     struct comm base;
-    MPI_Comm handle;
+    const struct mpi_plugin *mpi;
     struct transfers sends;
     struct transfers receives;
-    bool one_by_one; /* MPI_ANY_SOURCE fails: probe the ranks one after the other */
+    bool one_by_one; /* COMM_MPI_ANY_RANK fails: probe the ranks one after the other */
     int next_peer;   /* if so, the rank to probe first */
 };
 
-static int mpi_error(int code, const char *call, struct err *err)
+static int mpi_error(const struct mpi_plugin *mpi, int code, const char *call, struct err *err)
 {
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS)
-        snprintf(text, sizeof text, "error %d", code);
+    char text[ERR_TEXT_MAX];
+    mpi->error_text(code, text, sizeof text);
     return err_set(err, -EIO, "%s: %s", call, text);
 }
 
@@ -50,7 +43,7 @@ static struct transfer *transfer_prepare(struct transfers *list)
 {
     list->items = mem_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
     struct transfer *transfer = &list->items[list->count];
-    *transfer = (struct transfer){.request = MPI_REQUEST_NULL};
+    *transfer = (struct transfer){0};
     return transfer;
 }
 
@@ -66,11 +59,11 @@ enum transfer_state { TRANSFER_RUNNING, TRANSFER_DONE, TRANSFER_FAILED };
 /* An error says something about the other rank, which is gone and will miss its deadline: the
  * transfer is over, and this rank goes on. MPI may still own the bytes then, so they are not
  * freed. */
-static enum transfer_state transfer_poll(struct transfer *transfer)
+static enum transfer_state transfer_poll(const struct mpi_plugin *mpi, struct transfer *transfer)
 {
-    int done = 0;
-    if (MPI_Test(&transfer->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
-        if (transfer->request != MPI_REQUEST_NULL)
+    bool done = false, released = false;
+    if (mpi->test(&transfer->request, &done, &released)) {
+        if (!released)
             transfer->bytes = (struct strbuf){0};
         return TRANSFER_FAILED;
     }
@@ -82,7 +75,7 @@ static int mpi_flush(struct comm *comm)
     struct mpi_comm *self = (struct mpi_comm *)comm;
     for (size_t i = 0; i < self->sends.count;) {
         struct transfer *transfer = &self->sends.items[i];
-        if (transfer_poll(transfer) == TRANSFER_RUNNING) {
+        if (transfer_poll(self->mpi, transfer) == TRANSFER_RUNNING) {
             i++;
             continue;
         }
@@ -104,36 +97,32 @@ static int mpi_send(struct comm *comm, int to, struct strbuf *bytes, struct err 
     struct transfer *transfer = transfer_prepare(&self->sends);
     transfer->peer = to;
     transfer->bytes = *bytes;
-    int code = MPI_Isend(transfer->bytes.data, (int)transfer->bytes.length, MPI_BYTE, to,
-                         MPI_MESSAGE_TAG, self->handle, &transfer->request);
-    if (code != MPI_SUCCESS) {
+    int code =
+        self->mpi->send(transfer->bytes.data, (int)transfer->bytes.length, to, &transfer->request);
+    if (code) {
         strbuf_fini(bytes);
-        return mpi_error(code, "MPI_Isend", err);
+        return mpi_error(self->mpi, code, "MPI_Isend", err);
     }
     self->sends.count++;
     return 0;
 }
 
 /* Starts to receive a message that has arrived. */
-static int mpi_begin_receive(struct mpi_comm *self, MPI_Message *message, const MPI_Status *status,
+static int mpi_begin_receive(struct mpi_comm *self, const struct mpi_arrived *arrived,
                              struct err *err)
 {
-    int length = 0;
-    int code = MPI_Get_count(status, MPI_BYTE, &length);
-    if (code != MPI_SUCCESS)
-        return mpi_error(code, "MPI_Get_count", err);
+    const size_t length = (size_t)arrived->length;
     struct transfer *transfer = transfer_prepare(&self->receives);
-    char *data = mem_array((size_t)length + 1, 1);
-    code = MPI_Imrecv(data, length, MPI_BYTE, message, &transfer->request);
-    if (code != MPI_SUCCESS) {
+    char *data = mem_array(length + 1, 1);
+    int code = self->mpi->receive(data, arrived, &transfer->request);
+    if (code) {
         free(data);
-        mpi_error(code, "MPI_Imrecv", err);
-        err_prefix(err, "from rank %d", status->MPI_SOURCE);
+        mpi_error(self->mpi, code, "MPI_Imrecv", err);
+        err_prefix(err, "from rank %d", arrived->from);
         return -EIO;
     }
-    transfer->bytes =
-        (struct strbuf){.data = data, .length = (size_t)length, .capacity = (size_t)length + 1};
-    transfer->peer = status->MPI_SOURCE;
+    transfer->bytes = (struct strbuf){.data = data, .length = length, .capacity = length + 1};
+    transfer->peer = arrived->from;
     self->receives.count++;
     return 0;
 }
@@ -149,35 +138,35 @@ static bool transfer_must_wait(const struct transfers *receives, size_t i)
 }
 
 /* Probes each rank, starting with a different one every time. Skips ranks that fail. */
-static int mpi_probe_one_by_one(struct mpi_comm *self, int *arrived, MPI_Message *message,
-                                MPI_Status *status, struct err *err)
+static int mpi_probe_one_by_one(struct mpi_comm *self, bool *out_any, struct mpi_arrived *out,
+                                struct err *err)
 {
-    int code = MPI_SUCCESS, failed = 0, size = self->base.size;
+    int code = 0, failed = 0, size = self->base.size;
     for (int i = 0; i < size; i++) {
         int peer = (self->next_peer + i) % size;
         if (peer == self->base.rank)
             continue;
-        int own = MPI_Improbe(peer, MPI_MESSAGE_TAG, self->handle, arrived, message, status);
-        if (own == MPI_SUCCESS && *arrived) {
+        int own = self->mpi->probe(peer, out_any, out);
+        if (!own && *out_any) {
             self->next_peer = peer + 1;
             return 0;
         }
-        code = own == MPI_SUCCESS ? code : own;
-        failed += own != MPI_SUCCESS;
+        code = own ? own : code;
+        failed += own != 0;
     }
-    *arrived = 0;
-    return failed && failed == size - 1 ? mpi_error(code, "MPI_Improbe", err) : 0;
+    *out_any = false;
+    return failed && failed == size - 1 ? mpi_error(self->mpi, code, "MPI_Improbe", err) : 0;
 }
 
 /* Takes the first complete message: 1, or 0 if there is none. An incomplete receive never blocks
  * the others: a rank may die in the middle of a long message. */
-static int transfer_take_received(struct transfers *receives, int *out_from,
-                                  struct strbuf *out_bytes)
+static int transfer_take_received(const struct mpi_plugin *mpi, struct transfers *receives,
+                                  int *out_from, struct strbuf *out_bytes)
 {
     for (size_t i = 0; i < receives->count; i++) {
         if (transfer_must_wait(receives, i))
             continue;
-        enum transfer_state state = transfer_poll(&receives->items[i]);
+        enum transfer_state state = transfer_poll(mpi, &receives->items[i]);
         if (state == TRANSFER_RUNNING)
             continue;
         struct transfer finished = receives->items[i];
@@ -196,20 +185,18 @@ static int transfer_take_received(struct transfers *receives, int *out_from,
 static int mpi_receive(struct comm *comm, int *out_from, struct strbuf *out_bytes, struct err *err)
 {
     struct mpi_comm *self = (struct mpi_comm *)comm;
-    MPI_Message message = MPI_MESSAGE_NULL;
-    MPI_Status status;
-    int arrived = 0;
+    struct mpi_arrived arrived = {0};
+    bool any = false;
     mpi_flush(comm);
-    /* A fault-tolerant MPI returns an error for MPI_ANY_SOURCE once one rank is dead. */
+    /* A fault-tolerant MPI returns an error for any rank once one rank is dead. */
     if (!self->one_by_one)
-        self->one_by_one = MPI_Improbe(MPI_ANY_SOURCE, MPI_MESSAGE_TAG, self->handle, &arrived,
-                                       &message, &status) != MPI_SUCCESS;
+        self->one_by_one = self->mpi->probe(COMM_MPI_ANY_RANK, &any, &arrived) != 0;
     int rc = 0;
     if (self->one_by_one)
-        rc = mpi_probe_one_by_one(self, &arrived, &message, &status, err);
-    if (!rc && arrived)
-        rc = mpi_begin_receive(self, &message, &status, err);
-    return transfer_take_received(&self->receives, out_from, out_bytes) ? 1 : rc;
+        rc = mpi_probe_one_by_one(self, &any, &arrived, err);
+    if (!rc && any)
+        rc = mpi_begin_receive(self, &arrived, err);
+    return transfer_take_received(self->mpi, &self->receives, out_from, out_bytes) ? 1 : rc;
 }
 
 /* MPI still owns the bytes of unfinished transfers, so they are not freed. */
@@ -222,22 +209,20 @@ static void mpi_destroy(struct comm *comm)
     free(self);
 }
 
-int comm_mpi_start(int *argc, char ***argv, struct err *err)
+int comm_mpi_start(const struct mpi_plugin *mpi, int *argc, char ***argv, struct err *err)
 {
-    int provided = MPI_THREAD_SINGLE;
-    int code = MPI_Init_thread(argc, argv, MPI_THREAD_SINGLE, &provided);
-    if (code != MPI_SUCCESS)
-        return err_set(err, -EIO, "MPI_Init_thread: error %d", code);
-    return 0;
+    int code = mpi->start(argc, argv);
+    return code ? err_set(err, -EIO, "MPI_Init_thread: error %d", code) : 0;
 }
 
-int comm_mpi_stop(struct err *err)
+int comm_mpi_stop(const struct mpi_plugin *mpi, struct err *err)
 {
-    int code = MPI_Finalize();
-    return code == MPI_SUCCESS ? 0 : err_set(err, -EIO, "MPI_Finalize: error %d", code);
+    int code = mpi->stop();
+    return code ? err_set(err, -EIO, "MPI_Finalize: error %d", code) : 0;
 }
 
-int comm_mpi_world(const struct comm_place *place, struct comm **out_comm, struct err *err)
+int comm_mpi_world(const struct mpi_plugin *mpi, const struct comm_place *place,
+                   struct comm **out_comm, struct err *err)
 {
     static const struct comm_ops ops = {
         .send = mpi_send,
@@ -245,42 +230,16 @@ int comm_mpi_world(const struct comm_place *place, struct comm **out_comm, struc
         .flush = mpi_flush,
         .destroy = mpi_destroy,
     };
-    const MPI_Comm handle = MPI_COMM_WORLD;
     int rank = 0, size = 0;
-    int code = MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
-    if (code != MPI_SUCCESS)
-        return mpi_error(code, "MPI_Comm_set_errhandler", err);
-    code = MPI_Comm_rank(handle, &rank);
-    if (code != MPI_SUCCESS)
-        return mpi_error(code, "MPI_Comm_rank", err);
-    code = MPI_Comm_size(handle, &size);
-    if (code != MPI_SUCCESS)
-        return mpi_error(code, "MPI_Comm_size", err);
+    const char *call = "";
+    int code = mpi->world(&rank, &size, &call);
+    if (code)
+        return mpi_error(mpi, code, call, err);
     struct mpi_comm *self = mem_array(1, sizeof *self);
     comm_init(&self->base, &ops, rank, size, place);
     self->base.place.task = rank; /* MPI's number replaces the launcher's */
     self->base.place.tasks = size;
-    self->handle = handle;
+    self->mpi = mpi;
     *out_comm = &self->base;
     return 0;
-}
-
-enum launcher_pmi comm_mpi_pmi(void)
-{
-#ifdef OPEN_MPI
-    return LAUNCHER_PMIX;
-#else
-    return LAUNCHER_PMI;
-#endif
-}
-
-const char *comm_mpi_version(char *buffer, size_t buffer_size)
-{
-    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int length = 0;
-    if (MPI_Get_library_version(text, &length) != MPI_SUCCESS)
-        text[0] = '\0';
-    text[strcspn(text, ",\n")] = '\0';
-    snprintf(buffer, buffer_size, "%s", text);
-    return buffer;
 }

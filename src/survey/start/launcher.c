@@ -69,33 +69,42 @@ static void name_job(get_function *get_variable, const struct dialect *dialect,
     spool_plain_name(launcher->job);
 }
 
-/* Says what to do if MPI cannot find the other tasks. */
+/* Says what to do if MPI cannot find the other tasks. needed: of the MPI that is used. */
 static int launcher_refuse(const struct launcher *launcher, enum launcher_pmi needed,
                            struct err *err)
 {
     static const char *const way_out = "or survey without MPI (--no-mpi)";
-    if (launcher->slurm && needed == LAUNCHER_PMIX)
-        return err_set(
-            err, -EINVAL,
-            "this Slurm step has %d tasks but no PMIx: start it with srun --mpi=pmix, %s",
-            launcher->size, way_out);
+    if (launcher->slurm && needed == LAUNCHER_NO_PMI)
+        return err_set(err, -EINVAL,
+                       "this Slurm step has %d tasks but no PMI: start it with srun --mpi=pmix "
+                       "(Open MPI) or --mpi=pmi2 (MPICH), %s",
+                       launcher->size, way_out);
     if (launcher->slurm)
-        return err_set(
-            err, -EINVAL,
-            "this Slurm step has %d tasks but not the PMI-2 that the MPICH of this build "
-            "needs: start it with srun --mpi=pmi2, %s",
-            launcher->size, way_out);
+        return err_set(err, -EINVAL,
+                       "this Slurm step has %d tasks but not the %s that %s needs: start it with "
+                       "srun --mpi=%s, %s",
+                       launcher->size, needed == LAUNCHER_PMIX ? "PMIx" : "PMI-2",
+                       needed == LAUNCHER_PMIX ? "Open MPI" : "MPICH",
+                       needed == LAUNCHER_PMIX ? "pmix" : "pmi2", way_out);
     if (needed == LAUNCHER_PMIX)
         return err_set(err, -EINVAL,
-                       "%s has started %d tasks without the PMIx that the Open MPI of this build "
-                       "needs: start them with its mpirun, %s",
+                       "%s has started %d tasks without the PMIx that Open MPI needs: start them "
+                       "with its mpirun, %s",
                        launcher->hydra ? "the mpiexec of MPICH" : "a launcher", launcher->size,
                        way_out);
     return err_set(err, -EINVAL,
-                   "a launcher has started %d tasks without the PMI that the MPICH of this build "
-                   "needs (Open MPI's mpirun does not have it): start them with mpiexec.hydra "
-                   "-disable-auto-cleanup, %s",
+                   "a launcher has started %d tasks without the PMI that MPICH needs (Open MPI's "
+                   "mpirun does not have it): start them with mpiexec.hydra -disable-auto-cleanup, "
+                   "%s",
                    launcher->size, way_out);
+}
+
+int launcher_check_mpi(const struct launcher *launcher, enum launcher_pmi needed, struct err *err)
+{
+    /* Open MPI does not know the PMI of Hydra and of Slurm. Others are tried. */
+    bool useless = needed == LAUNCHER_PMIX && launcher->pmi == LAUNCHER_PMI &&
+                   (launcher->slurm || launcher->hydra);
+    return useless && launcher->size > 1 ? launcher_refuse(launcher, needed, err) : 0;
 }
 
 int launcher_check_size(const struct launcher *launcher, enum launcher_pmi needed, int mpi_size,
@@ -168,8 +177,8 @@ static void launcher_find_hydra_job(char *out_name, size_t size)
     }
 }
 
-int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi needed,
-                    struct launcher *out_launcher, struct err *err)
+int launcher_detect(char *(*get_variable)(const char *name), struct launcher *out_launcher,
+                    struct err *err)
 {
     struct launcher launcher = {0};
     const struct dialect *found = launcher_find_dialect(get_variable, &launcher.rank);
@@ -182,9 +191,11 @@ int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi n
     bool pmi = get_variable("PMI_RANK");
     launcher.hydra = pmi && !mpirun && get_variable("MPI_LOCALNRANKS");
     launcher.slurm = get_variable("SLURM_STEP_ID") && !mpirun && !launcher.hydra;
-    /* Under Slurm, Open MPI uses only PMIx (PMI_RANK alone is Slurm's own PMI-2). */
-    bool useless = needed == LAUNCHER_PMIX && (launcher.slurm || launcher.hydra);
-    launcher.present = mpirun || pmix || (pmi && !useless);
+    /* A launcher inside another one inherits the variables of the outer one. */
+    if (mpirun || (pmix && !launcher.hydra))
+        launcher.pmi = LAUNCHER_PMIX;
+    else if (pmi)
+        launcher.pmi = LAUNCHER_PMI;
     /* Seen with Slurm 22.05 and PMIx 4.2: the barrier at the end of MPI_Init waits only for tasks
      * of the same node, unless SLURM_PMIX_FENCE=ring. */
     const char *fence = get_variable("SLURM_PMIX_FENCE");
@@ -194,7 +205,7 @@ int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi n
         launcher_find_hydra_job(launcher.job, sizeof launcher.job);
     *out_launcher = launcher;
     /* Every task would act as if it were alone, and all would survey the same GPUs. */
-    bool known = launcher.slurm || launcher.hydra;
-    return known && !launcher.present && launcher.size > 1 ? launcher_refuse(&launcher, needed, err)
-                                                           : 0;
+    return launcher.slurm && launcher.pmi == LAUNCHER_NO_PMI && launcher.size > 1
+               ? launcher_refuse(&launcher, LAUNCHER_NO_PMI, err)
+               : 0;
 }

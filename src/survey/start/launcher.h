@@ -7,14 +7,15 @@
 
 #include "base/err.h"
 
-/* How the MPI of a build finds the other ranks. */
+/* How a launcher helps MPI to find the other ranks. It decides which MPI is used. */
 enum launcher_pmi {
-    LAUNCHER_PMIX, /* Open MPI */
-    LAUNCHER_PMI,  /* MPICH and MPIs made from it: PMI-1 or PMI-2; some also PMIx */
+    LAUNCHER_NO_PMI, /* MPI must not be initialised */
+    LAUNCHER_PMIX,   /* Open MPI */
+    LAUNCHER_PMI,    /* PMI-1 or PMI-2: MPICH and MPIs made from it */
 };
 
 struct launcher {
-    bool present;  /* false: MPI must not be initialised */
+    enum launcher_pmi pmi;
     int rank;      /* from the environment, before MPI is up; 0 without a launcher */
     int size;      /* from the environment; 0: not known */
     char job[96];  /* name of the job, the same for all ranks, usable in a file name; "": unknown */
@@ -23,12 +24,22 @@ struct launcher {
     bool unfenced; /* MPI_Init may return here while other ranks are still inside it */
 };
 
-/* get_variable: getenv, or a table in tests. -EINVAL if MPI cannot use the launcher (one of several
- * tasks without the PMI that the MPI of this build needs). out_launcher is filled even then, since
- * only rank 0 should print the error and --no-mpi needs it. Hydra sets no variable that names the
- * job: the name comes from its proxy, an ancestor of this process. */
-int launcher_detect(char *(*get_variable)(const char *name), enum launcher_pmi needed,
-                    struct launcher *out_launcher, struct err *err);
+/* get_variable: getenv, or a table in tests. Which MPI:
+ *
+ *   OMPI_COMM_WORLD_SIZE           LAUNCHER_PMIX: mpirun of Open MPI, also inside another launcher
+ *   PMI_RANK and MPI_LOCALNRANKS   LAUNCHER_PMI: Hydra, also inside another launcher
+ *   PMIX_RANK or PMIX_NAMESPACE    LAUNCHER_PMIX: srun --mpi=pmix and others
+ *   PMI_RANK                       LAUNCHER_PMI: srun --mpi=pmi2, PALS, Flux
+ *   none of them                   LAUNCHER_NO_PMI
+ *
+ * -EINVAL for one of several tasks of a Slurm step without PMI. out_launcher is filled even then,
+ * since only rank 0 should print the error and --no-mpi needs it. Hydra sets no variable that names
+ * the job: the name comes from its proxy, an ancestor of this process. */
+int launcher_detect(char *(*get_variable)(const char *name), struct launcher *out_launcher,
+                    struct err *err);
+
+/* -EINVAL if this launcher has not what the MPI needs that the user has named. */
+int launcher_check_mpi(const struct launcher *launcher, enum launcher_pmi needed, struct err *err);
 
 /* -EINVAL if MPI has started this task alone, although the launcher has started several: all would
  * survey the same GPUs. */
