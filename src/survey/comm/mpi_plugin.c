@@ -114,6 +114,8 @@ static void plugin_library_version(char *out_text, size_t size)
     if (MPI_Get_library_version(text, &length) != MPI_SUCCESS)
         text[0] = '\0';
     text[strcspn(text, ",\n")] = '\0';
+    for (char *tab; (tab = strchr(text, '\t'));) /* MPICH has columns */
+        *tab = ' ';
     snprintf(out_text, size, "%s", text);
 }
 
