@@ -30,9 +30,13 @@
 #                               Without this setting: as many as in the baseline
 #   limit=20                    seconds until the survey is ended; below 16, a GPU that hangs may not be found
 #   node=$(hostname -s)         name of this node in Slurm
+#   devices=/proc/driver/nvidia/gpus    where the driver lists its GPUs
 #   lock=/run/gpumemtopo-health.lock    lock file; use a folder where only root may create files
 #   flags=(--reference DIR)     more flags for gpumemtopo-survey
 #   SLURM_CONF=/etc/slurm/slurm.conf    for scontrol, if it lies elsewhere: slurmd does not tell it to a health check
+#
+# Others than root must not be able to write this script, the programs, the files shipped with them, or files that
+# flags name: otherwise nothing is measured, and the reason says which.
 set -u
 umask 077
 cd /
@@ -69,20 +73,35 @@ tell() {
     timeout 2 logger -t gpumemtopo -p daemon.err -- "${1:0:400}" </dev/null >/dev/null 2>&1 9>&- &
 }
 
-# trusted PATH [USER_ID]: a file or folder that only root, who runs this, or that user can have written: no link,
-# and no folder above it lets others rename.
-trusted() {
-    local path=$1 uid mode
-    [ -e "$path" ] && [ ! -L "$path" ] || return 1
-    path=$(realpath -e -- "$path") || return 1
-    while read -r uid mode < <(stat -c '%u 0%a' -- "$path"); do
+# ours PATH [USER_ID]: only root, who runs this, or that user can have written the file, or can put another one in its
+# place: no folder above it lets others rename. Links on the way belong to them, too.
+ours() {
+    local path=$1 uid mode kind
+    while read -r uid mode kind < <(stat -c '%u 0%a %F' -- "$path"); do
         [ "$uid" = 0 ] || [ "$uid" = "$EUID" ] || [ "$uid" = "${2:-0}" ] || return 1
-        [ $((mode & 022)) -eq 0 ] || { [ $((mode & 01000)) -ne 0 ] && [ -d "$path" ] && [ "$path" != "$1" ]; } || return 1
+        [ "$kind" = 'symbolic link' ] || [ $((mode & 022)) -eq 0 ] ||
+            { [ $((mode & 01000)) -ne 0 ] && [ "$kind" = directory ] && [ "$path" != "$1" ]; } || return 1
         [ "$path" != / ] || return 0
         path=${path%/*}
         path=${path:-/}
     done
     return 1
+}
+
+# trusted PATH [USER_ID]: the same for what PATH, which is no link, means in the end.
+trusted() {
+    [ -e "$1" ] && [ ! -L "$1" ] && ours "$1" "${2:-0}" && ours "$(realpath -e -- "$1")" "${2:-0}"
+}
+
+# refuse_unless_ours PATH: ends the check if others than root and `owner` can write it, or anything below it.
+refuse_unless_ours() {
+    local real bad=''
+    if ! real=$(realpath -e -- "$1") || ! ours "$1" "$owner_id" || ! ours "$real" "$owner_id"; then
+        bad=$1
+    elif [ -d "$real" ]; then
+        bad=$(find "$real" ! -uid 0 ! -uid "$EUID" ! -uid "$owner_id" -print -quit -o -perm /022 ! -type l -print -quit)
+    fi
+    [ -z "$bad" ] || { why="others than root can write $bad, or a folder above it" && exit; }
 }
 
 # within SECONDS COMMAND...: its output is in $folder/out and $folder/said. Returns its status; 124: it had to be
@@ -113,7 +132,7 @@ within() {
 } 2>/dev/null # or bash would tell that it was killed
 
 bin='' drain=no opt_out=yes measure=job last='' gpus='' baseline=/var/lib/gpumemtopo/fleet.yaml owner=root limit=20
-lock=/run/gpumemtopo-health.lock node=${SLURMD_NODENAME:-} flags=()
+lock=/run/gpumemtopo-health.lock node=${SLURMD_NODENAME:-} flags=() devices=/proc/driver/nvidia/gpus
 conf=${GPUMEMTOPO_HEALTH_CONF:-/etc/gpumemtopo/health.conf}
 if [ -e "$conf" ] || [ -L "$conf" ]; then
     if ! trusted "$conf"; then
@@ -127,6 +146,21 @@ if [ -e "$conf" ] || [ -L "$conf" ]; then
 fi
 [ -z "$bin" ] || PATH=$bin:$PATH
 [ -n "$node" ] || node=$(hostname -s)
+
+owner_id=$(id -u -- "$owner" 2>/dev/null) || owner_id=0
+
+# What root runs and reads here. A program that is missing is reported when it is started.
+refuse_unless_ours "$(readlink -f -- "${BASH_SOURCE[0]}")"
+for name in gpumemtopo-survey gpumemtopo-report; do
+    path=$(type -P -- "$name") || continue
+    refuse_unless_ours "$path"
+    shipped=$(dirname -- "$(realpath -e -- "$path")")/../share/gpumemtopo
+    [ ! -d "$shipped" ] || refuse_unless_ours "$(realpath -e -- "$shipped")"
+done
+for path in "${flags[@]}"; do # FLAG VALUE or FLAG=VALUE
+    path=${path#-*=}
+    [ "${path:0:1}" != / ] || [ ! -e "$path" ] || refuse_unless_ours "$path"
+done
 
 if [ "$role" != health ]; then # of a job
     case $role/$opt_out/,${SLURM_JOB_COMMENT:-}, in
@@ -145,6 +179,25 @@ if ! [[ $limit =~ ^[0-9]{1,4}$ ]] || [ $((10#$limit)) -lt 2 ]; then
     limit=20
 fi
 folder=$(mktemp -d -p /run 2>/dev/null || mktemp -d -p /tmp) || { why="no private folder in /run or /tmp" && exit; }
+
+# SLURM_JOB_GPUS has places in the list of GPUs that slurmd made of gres.conf, which need not be the order of PCI
+# addresses. slurmd -G prints this list; where it does not, the places are taken as the numbers N of /dev/nvidiaN. The
+# driver says which UUID a device has. Without its folder (another driver), CUDA gets the places in PCI order.
+if [ -n "${of_job:-}" ] && compgen -G "$devices/*/information" >/dev/null; then
+    within 5 slurmd -G -N "$node"
+    mapfile -t minors < <(cat "$folder/out" "$folder/said" | sed -n 's/.*Gres Name=gpu .* File=\([^ ]*\).*/\1/p' |
+        sed 's/\[\(.*\)\]$/ \1/; t; s/\([0-9]*\)$/ \1/' | cut -d ' ' -f 2 | tr , '\n' |
+        awk -F- 'NF { for (n = $1; n <= $NF; n++) print n }')
+    visible=''
+    for place in ${of_job//,/ }; do
+        minor=${minors[10#$place]:-$((10#$place))}
+        uuid=$(cat "$devices"/*/information | awk -F ':[ \t]*' -v minor="$minor" '
+            $1 == "GPU UUID" { uuid = $2 } $1 == "Device Minor" && $2 == minor { print uuid }')
+        [[ $uuid =~ ^GPU-[0-9a-f-]+$ ]] || { why="GPU $place of the job is /dev/nvidia$minor, whose UUID $devices does not have; set measure=node" && exit; }
+        visible=$visible${visible:+,}$uuid
+    done
+    of_job=$visible
+fi
 
 # A second check at the same time would find the GPUs busy. The next health check comes soon; a job waits.
 if [ -L "$lock" ] || ! { exec 9>>"$lock"; } 2>/dev/null; then
@@ -171,7 +224,7 @@ base=()
 case " ${flags[*]} " in
 *" --baseline"*) ;; # the site names another one
 *)
-    if [ -s "$baseline" ] && trusted "$baseline" "$(id -u -- "$owner" 2>/dev/null)"; then
+    if [ -s "$baseline" ] && trusted "$baseline" "$owner_id"; then
         base=(--baseline "$baseline")
     elif [ -s "$baseline" ]; then
         tell "$baseline is not used: it is a link, or others than root and $owner can write it"

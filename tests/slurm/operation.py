@@ -15,6 +15,7 @@ from harness import (MARK, PROGRAM, ROOT, SKIP, check, field, main, node, write_
 import cluster as slurm  # noqa: E402
 
 REPORT, SCRIPTS = pathlib.Path(sys.argv[4]).resolve(), pathlib.Path(sys.argv[5]).resolve()
+MAX_ARRAY = 2  # nodes in a job array
 FAILING = "{gpu: 1, kind: remap, failed: true}"
 CONF = """bin={folder}/bin
 limit=100
@@ -32,7 +33,7 @@ class Site:
     def __init__(self, folder, hooks):
         self.folder = folder
         folder.chmod(0o755)
-        self.cluster = slurm.Cluster(mark=MARK, hooks=hooks)
+        self.cluster = slurm.Cluster(mark=MARK, hooks=hooks, more=f"SlurmdTimeout=20\nMaxArraySize={MAX_ARRAY}")
         self.run, self.until, self.state = self.cluster.run, self.cluster.until, self.cluster.state
         (folder / "bin").mkdir()
         for program in (PROGRAM, REPORT):
@@ -181,11 +182,13 @@ def part_rolling(site):
 
 
 def part_array(site):
-    """One job per node. The last one to end has merged all."""
+    """One job per node, in two arrays, since one would be too large. The last one to end has merged all."""
     site.run("scontrol", "update", "NodeName=n4", "State=DRAIN", "Reason=by hand")
     done = site.run(SCRIPTS / "array.sh", "-p", "gpu", "-j", "2", "-o", "array.yaml", "-d", "array", "--", "--probes",
                     "main.latency", cwd=site.folder)
-    check(done.returncode == 0 and done.stdout.strip().isdigit(), f"{done.returncode} {done.stderr}")
+    arrays = done.stdout.split()
+    check(done.returncode == 0 and len(arrays) == 2 and all(number.isdigit() for number in arrays),
+          f"{done.returncode} {done.stdout} {done.stderr}")
     check("array.sh: n4: drained, skipped" in done.stderr, done.stderr)
     site.until(lambda: not site.run("squeue", "-h").stdout.strip(), "end of the array")
     logs = "".join(path.read_text() for path in (site.folder / "array").glob("*.log"))

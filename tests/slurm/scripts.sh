@@ -12,12 +12,18 @@ inventory() {
 }
 cat >bin/srun <<'END'
 #!/bin/sh
+echo "$1" >>steps
 case $DOES in
+second) [ "$1" = --mpi=pmix ] && does=spool || does=write ;;
+*) does=$DOES ;;
+esac
+case $does in
 write) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml ;;
 stay) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml && exec sleep 60 ;;
 stuck) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool && trap '' TERM && : >stuck.on && exec sleep 60 ;;
 spool) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool ;;
 esac
+[ "$DOES/$does" != second/write ] || exit 0
 exit "$RETURNS"
 END
 chmod 755 "$folder"
@@ -55,6 +61,24 @@ for flags in '-o out.yaml' '--output out.yaml' '--output=out.yaml'; do
     # shellcheck disable=SC2086 # one word per flag
     GPUMEMTOPO_OUTPUT=other.yaml job "an inventory by $flags" write 0 3 $flags
 done
+# A task was killed, and Slurm has ended the step: once more without MPI. Not if the survey itself says that it failed.
+rm -rf out.yaml.spool* steps
+job "a second step" second 137 3
+[ "$(cat steps)" = "$(printf -- '--mpi=pmix\n--mpi=none')" ] || fail "steps: $(cat steps)"
+grep -q 'surveying once more, without MPI' said || fail "a second step: $(cat said)"
+[ -z "$(ls -d out.yaml.spool* 2>/dev/null)" ] || fail "left over: $(ls -d out.yaml.spool*)"
+rm -f steps
+job "two steps that are killed" spool 137 4
+[ "$(wc -l <steps)" -eq 2 ] || fail "steps: $(cat steps)"
+ls -d out.yaml.spool.mpi-* >/dev/null || fail "what the first step measured is gone"
+grep -q 'before the task was killed is in out.yaml.spool.mpi-' said || fail "two steps: $(cat said)"
+rm -rf out.yaml.spool* steps
+job "a survey that fails" spool 1 4
+[ "$(cat steps)" = --mpi=pmix ] || fail "steps: $(cat steps)"
+rm -rf out.yaml.spool* steps
+job "a job without MPI" spool 137 4 --no-mpi
+[ "$(cat steps)" = --mpi=none ] || fail "steps: $(cat steps)"
+rm -rf out.yaml.spool* steps
 job "a spool by its flag" spool 137 4 --profile quick --spool out.yaml.spool -o last.yaml
 
 # The job is ended, and task 0 does not hear it.
@@ -181,6 +205,60 @@ for change in 'chmod 666 health.conf' 'chmod 777 .' 'mv health.conf real.conf &&
     rm -f health.conf real.conf
     settings
 done
+# Nor are programs run that others can write, nor files read that come with them or that flags name.
+mkdir -p share/gpumemtopo/deep
+touch share/gpumemtopo/deep/model.yaml given.yaml
+settings "flags=(--reference $folder/given.yaml)"
+for change in 'chmod 777 bin' 'chmod 775 bin/gpumemtopo-survey' 'chmod 666 given.yaml' \
+    'chmod 777 share/gpumemtopo/deep' 'mv bin real && mkdir -m 777 bin && ln -s ../real/gpumemtopo-survey bin'; do
+    rm -f runs
+    eval "$change"
+    prolog
+    wanted 1 "$change" "others than root can write $folder/"
+    [ ! -e runs ] || fail "$change: it ran"
+    [ ! -d real ] || { rm -r bin && mv real bin; }
+    chmod 755 bin bin/gpumemtopo-survey share/gpumemtopo/deep
+    chmod 644 given.yaml
+done
+prolog
+wanted 0 "only root can write them"
+rm -r share given.yaml
+
+# The GPUs of a job by UUID. Its numbers are places in the list of slurmd, which has the numbers of the devices.
+minors() { # minors NUMBER...: of the devices, in the order of their PCI addresses
+    rm -rf devices
+    for n in "$@"; do
+        mkdir -p "devices/0000:0$n:00.0"
+        printf 'Model: \t\t H200\nGPU UUID:\t GPU-000%s-ab\nDevice Minor: \t %s\n' "$n" "$n" >"devices/0000:0$n:00.0/information"
+    done
+}
+list_of_slurmd() { # list_of_slurmd FILE...
+    printf '#!/bin/sh\n' >bin/slurmd
+    for file in "$@"; do
+        echo "echo 'slurmd: Gres Name=gpu Type=(null) Count=1 Index=9 ID=7 File=$file (null)' >&2" >>bin/slurmd
+    done
+    chmod +x bin/slurmd
+}
+survey_does 2 2 0
+settings "devices=$folder/devices"
+minors 1 2 3 4
+job_gpus() { # job_gpus NUMBERS UUIDS
+    prolog SLURM_JOB_GPUS="$1"
+    wanted 0 "GPUs $1"
+    grep -qx "CUDA_VISIBLE_DEVICES=$2" environment || fail "GPUs $1: not $2: $(cat environment)"
+}
+list_of_slurmd /dev/nvidia4 /dev/nvidia2 /dev/nvidia3 /dev/nvidia1
+job_gpus 0,1 GPU-0004-ab,GPU-0002-ab
+job_gpus 03,2 GPU-0001-ab,GPU-0003-ab
+list_of_slurmd '/dev/nvidia[3-4,1]' /dev/nvidia2
+job_gpus 1,2 GPU-0004-ab,GPU-0001-ab
+printf '#!/bin/sh\nexit 1\n' >bin/slurmd
+job_gpus 1,4 GPU-0001-ab,GPU-0004-ab
+prolog SLURM_JOB_GPUS=0,1
+wanted 1 "a device that the driver does not have" "GPU 0 of the job is /dev/nvidia0"
+rm -rf bin/slurmd devices
+survey_does 7 7 0
+
 here=$(uname -n)
 for i in 1 2 3 4 5 6 7 8; do printf '  - uuid: GPU-%s\n    node: %s\n' "$i" "$here"; done >fleet.yaml
 settings "baseline=$folder/fleet.yaml"
