@@ -188,8 +188,8 @@ static int yaml_read_all(int fd, const char *path, const struct yaml_limits *lim
     }
 }
 
-int yaml_load_text(const char *path, const struct yaml_limits *limits, struct strbuf *out_text,
-                   struct err *err)
+int yaml_load_text_of(const char *path, const struct yaml_limits *limits, struct strbuf *out_text,
+                      struct stat *out_info, struct err *err)
 {
     struct stat info;
     /* O_NONBLOCK: a pipe without a writer counts as empty instead of blocking the caller. */
@@ -207,7 +207,16 @@ int yaml_load_text(const char *path, const struct yaml_limits *limits, struct st
     if (!rc)
         rc = yaml_read_all(fd, path, limits, out_text, err);
     close(fd);
+    if (!rc)
+        *out_info = info;
     return rc;
+}
+
+int yaml_load_text(const char *path, const struct yaml_limits *limits, struct strbuf *out_text,
+                   struct err *err)
+{
+    struct stat ignored;
+    return yaml_load_text_of(path, limits, out_text, &ignored, err);
 }
 
 int yaml_read_file(const char *path, const struct yaml_limits *limits, struct yaml_doc **out_doc,

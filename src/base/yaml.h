@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -36,6 +37,10 @@ int yaml_read_text(const char *text, size_t length, const char *name,
  * also on failure. */
 int yaml_load_text(const char *path, const struct yaml_limits *limits, struct strbuf *out_text,
                    struct err *err);
+
+/* The same, and what fstat says of the file that was read: a path may name another one later. */
+int yaml_load_text_of(const char *path, const struct yaml_limits *limits, struct strbuf *out_text,
+                      struct stat *out_info, struct err *err);
 void yaml_destroy(struct yaml_doc *doc);
 
 const struct yaml_node *yaml_root(const struct yaml_doc *doc);

@@ -295,6 +295,14 @@ static char *fresh_file(const char *uuid)
     return spool_gpu_path(folder, uuid);
 }
 
+/* As a reader does: opens the file, then asks. */
+static int trust(const char *path, struct err *err)
+{
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return spool_trust_file(path, &info, err);
+}
+
 static void only_the_user_writes(void **state)
 {
     (void)state;
@@ -305,9 +313,9 @@ static void only_the_user_writes(void **state)
     umask(mask);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0644);
-    assert_int_equal(spool_trust_file(path, &err), 0);
+    assert_int_equal(trust(path, &err), 0);
     assert_int_equal(chmod(path, 0664), 0);
-    assert_int_equal(spool_trust_file(path, &err), -EPERM);
+    assert_int_equal(trust(path, &err), -EPERM);
     assert_non_null(strstr(err.text, "0664"));
     unlink(path);
     free(path);
@@ -320,11 +328,32 @@ static void links_are_refused(void **state)
     char *path = fresh_file("GPU-real"), *link = str_format("%s/gpu-link.spool", folder);
     struct gpu_result gpu;
     assert_int_equal(symlink(path, link), 0);
-    assert_int_equal(spool_trust_file(link, &err), -EPERM);
+    assert_int_equal(trust(link, &err), -EPERM);
     assert_int_equal(spool_read_gpu(folder, "s1", "link", &gpu), -EPERM);
     unlink(link);
     unlink(path);
     free(link);
+    free(path);
+}
+
+/* The file that was read counts, not the one that has its name now. */
+static void replaced_files_are_refused(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct stat read_info;
+    char *path = fresh_file("GPU-first"), *other = fresh_file("GPU-second");
+    assert_int_equal(stat(path, &read_info), 0);
+    assert_int_equal(rename(other, path), 0);
+    assert_int_equal(spool_trust_file(path, &read_info, &err), -EPERM);
+    assert_non_null(strstr(err.text, "replaced"));
+    assert_int_equal(trust(path, &err), 0);
+    /* Its mode when it was opened, not that of now. */
+    assert_int_equal(stat(path, &read_info), 0);
+    read_info.st_mode |= S_IWOTH;
+    assert_int_equal(spool_trust_file(path, &read_info, &err), -EPERM);
+    unlink(path);
+    free(other);
     free(path);
 }
 
@@ -338,13 +367,13 @@ static void other_users_are_refused(void **state)
         skip();
     char *path = fresh_file("GPU-theirs");
     assert_int_equal(chown(path, SOMEBODY, 0), 0);
-    assert_int_equal(spool_trust_file(path, &err), -EPERM);
+    assert_int_equal(trust(path, &err), -EPERM);
     assert_non_null(strstr(err.text, "54321"));
     assert_int_equal(chown(folder, SOMEBODY, 0), 0);
-    assert_int_equal(spool_trust_file(path, &err), 0);
+    assert_int_equal(trust(path, &err), 0);
     assert_int_equal(spool_trust_folder(folder, &err), -EPERM);
     assert_int_equal(chown(folder, ANOTHER, 0), 0);
-    assert_int_equal(spool_trust_file(path, &err), -EPERM);
+    assert_int_equal(trust(path, &err), -EPERM);
     assert_int_equal(chown(folder, 0, 0), 0);
     unlink(path);
     free(path);
@@ -370,6 +399,7 @@ int main(void)
         cmocka_unit_test(names_are_fit_for_files),    cmocka_unit_test(a_folder_that_is_not_there),
         cmocka_unit_test(hundreds_of_writers),        cmocka_unit_test(only_the_user_writes),
         cmocka_unit_test(links_are_refused),          cmocka_unit_test(other_users_are_refused),
+        cmocka_unit_test(replaced_files_are_refused), cmocka_unit_test(other_users_are_refused),
         cmocka_unit_test(folders_of_others_are_told),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -104,6 +104,11 @@ char *spool_gpu_path(const char *folder, const char *uuid)
     return path_of(folder, gpu_prefix, uuid);
 }
 
+char *spool_survey_path(const char *folder, const char *survey)
+{
+    return path_of(folder, survey_prefix, survey);
+}
+
 /* A umask that lets a group write would let it change results. Where modes cannot be changed, they
  * mean nothing. */
 static void spool_keep_from_others(int fd)
@@ -328,10 +333,11 @@ int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
     struct spool_file file = {0};
     struct err ignored = {0};
     char *path = spool_gpu_path(folder, uuid);
-    int rc = spool_trust_file(path, &ignored);
+    struct stat info;
+    int rc = yaml_load_text_of(path, &yaml_limits_inventory, &bytes, &info, &ignored);
     if (rc)
         goto out;
-    rc = yaml_load_text(path, &yaml_limits_inventory, &bytes, &ignored);
+    rc = spool_trust_file(path, &info, &ignored);
     if (rc)
         goto out;
     rc = spool_read(bytes.data, bytes.length, path, &file, &ignored);
@@ -376,7 +382,7 @@ int spool_count(const char *folder, const char *survey, struct spool_count *out_
 
 static const mode_t others_write = S_IWGRP | S_IWOTH;
 
-int spool_trust_file(const char *path, struct err *err)
+int spool_trust_file(const char *path, const struct stat *read_info, struct err *err)
 {
     struct stat info, folder_info;
     if (lstat(path, &info))
@@ -390,6 +396,9 @@ int spool_trust_file(const char *path, struct err *err)
     if (!S_ISREG(info.st_mode))
         return err_set_at(err, -EPERM, path, 0, 0,
                           "is a link or a device: a survey writes plain files into its spool");
+    if (info.st_ino != read_info->st_ino || info.st_dev != read_info->st_dev)
+        return err_set_at(err, -EPERM, path, 0, 0, "was replaced while it was read");
+    info = *read_info;
     if (info.st_uid != geteuid() && info.st_uid != folder_info.st_uid)
         return err_set_at(
             err, -EPERM, path, 0, 0,

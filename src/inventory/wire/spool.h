@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -82,6 +83,9 @@ int spool_read(const void *data, size_t length, const char *name, struct spool_f
  * valid file name, and different ones give different names. */
 char *spool_gpu_path(const char *folder, const char *uuid);
 
+/* The same for the plan of a survey with a rank 0. */
+char *spool_survey_path(const char *folder, const char *survey);
+
 /* Reads the GPU's file in `folder` if it belongs to this survey. 0 or a negative errno; out_gpu
  * untouched on failure. */
 int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
@@ -94,11 +98,11 @@ struct spool_count {
 };
 int spool_count(const char *folder, const char *survey, struct spool_count *out_count);
 
-/* -EPERM: the file is a link, belongs neither to this user nor to the owner of its folder, or may
- * be written by others; the text says which, and what to do. A negative errno: it cannot be looked
- * at.
- */
-int spool_trust_file(const char *path, struct err *err);
+/* -EPERM: the file that was read is a link, belongs neither to this user nor to the owner of its
+ * folder, may be written by others, or is no longer the one that `path` names; the text says which,
+ * and what to do. read_info: of the opened file (fstat), so that no other one can be put in its
+ * place between the check and the reading. A negative errno: it cannot be looked at. */
+int spool_trust_file(const char *path, const struct stat *read_info, struct err *err);
 
 /* The same for the folder, before results go there: it belongs to another user, or others may
  * replace its files. Root and the user of the program are no others. */

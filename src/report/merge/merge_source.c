@@ -119,7 +119,7 @@ static int source_check_kind(const struct strbuf *bytes, const char *path, struc
     return 0;
 }
 
-static int merge_read_bytes(const struct strbuf *bytes, const char *path,
+static int merge_read_bytes(const struct strbuf *bytes, const char *path, const struct stat *info,
                             struct merge_source *source, struct err *err)
 {
     if (!spool_begins(bytes->data, bytes->length)) {
@@ -134,7 +134,7 @@ static int merge_read_bytes(const struct strbuf *bytes, const char *path,
         source->time_ms = rc ? 0 : parse_time_ms(source->inventory.generated);
         return rc;
     }
-    int rc = spool_trust_file(path, err);
+    int rc = spool_trust_file(path, info, err);
     if (rc)
         return rc;
     rc = spool_read(bytes->data, bytes->length, path, &source->spool, err);
@@ -147,9 +147,10 @@ int merge_source_read(const char *path, struct merge_source *out_source, struct 
 {
     struct merge_source source = {.name = str_copy(path)};
     struct strbuf bytes = {0};
-    int rc = yaml_load_text(path, &yaml_limits_plain, &bytes, err);
+    struct stat info;
+    int rc = yaml_load_text_of(path, &yaml_limits_plain, &bytes, &info, err);
     if (!rc)
-        rc = merge_read_bytes(&bytes, path, &source, err);
+        rc = merge_read_bytes(&bytes, path, &info, &source, err);
     strbuf_fini(&bytes);
     if (rc)
         merge_source_fini(&source);
