@@ -35,6 +35,15 @@ def reap():
     return False
 
 
+def run(command):
+    """Also takes note of others that die meanwhile, as init does: Slurm waits for that (proctrack/pgid)."""
+    process = subprocess.Popen(command)
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == process.pid:
+            return os.waitstatus_to_exitcode(status)
+
+
 def describe(pid):
     try:
         command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
@@ -47,7 +56,7 @@ def describe(pid):
 if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
     sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
 begin = time.monotonic()
-code = subprocess.run(sys.argv[1:]).returncode
+code = run(sys.argv[1:])
 end = time.monotonic() + PATIENCE_S
 while not reap() and time.monotonic() < end:
     time.sleep(0.02)

@@ -28,6 +28,7 @@
 #include "survey/start/exit_file.h"
 #include "survey/start/keeper.h"
 #include "survey/start/launcher.h"
+#include "survey/start/slurm.h"
 #include "survey/start/stand_aside.h"
 #include "survey/start/standalone.h"
 #include "survey/survey.h"
@@ -114,18 +115,32 @@ static int run_without_mpi(const struct process *self)
     return code || reports ? exit_file_write(code, true) : 0;
 }
 
+/* Slurm must not notice if this process dies. A folder named by --spool has another lock file. */
+static void keep_connection(const struct process *self)
+{
+    const struct survey_options *options = &self->options;
+    char *owner = options->output && !options->spool
+                      ? str_format("%s.spool/.owner", options->output)
+                      : str_copy("");
+    keeper_pmix_start(owner);
+    free(owner);
+}
+
 /* MPI did not start. The launcher's connection must stay open after this process ends: otherwise
  * Slurm would end the step, in which other ranks still measure. Ranks 0 and 1 both print the
  * warning, since rank 0 may be missing. */
 static _Noreturn void give_up_mpi(const struct process *self)
 {
+    slurm_note_release();
     if (self->launcher.slurm)
-        keeper_pmix_start();
+        keep_connection(self);
     if (self->place.task <= 1)
         log_warning("MPI did not start within %.0f s: a rank is missing or cannot be reached; the "
                     "others measure without MPI, and wait for it once more for the same time",
                     self->place.start_timeout_s);
-    _exit(run_without_mpi(self));
+    int code = run_without_mpi(self);
+    keeper_pmix_release(); /* the inventory is made, so the step may end */
+    _exit(code);
 }
 
 /* MPI_Init returns only when every rank has entered it: a rank that died before would block all
@@ -291,13 +306,17 @@ static int run_mpi(struct process *self)
     struct survey_end end = {.code = SURVEY_EXIT_NO_REPORT, .lost_ranks = true};
     struct err err = {0};
     struct comm *comm = NULL;
-    if (start_mpi(self, &err)) {
+    int rc = start_mpi(self, &err);
+    slurm_note_release();
+    if (rc) {
+        slurm_note_remove();
         log_failure(&err);
         return self->place.task ? 0 : exit_file_write(SURVEY_EXIT_NO_REPORT, true);
     }
-    int rc = comm_mpi_world(self->mpi.plugin, &self->place, &comm, &err);
+    rc = comm_mpi_world(self->mpi.plugin, &self->place, &comm, &err);
     if (!rc && launcher_check_size(&self->launcher, self->mpi.pmi, comm->size, &err)) {
         comm_destroy(comm);
+        slurm_note_remove();
         int refused = report_refusal(&self->launcher, &err);
         stop_mpi(&self->mpi, false, refused);
         return refused;
@@ -307,7 +326,7 @@ static int run_mpi(struct process *self)
     else {
         self->place = comm->place;
         if (self->launcher.slurm)
-            keeper_pmix_start();
+            keep_connection(self);
         set_log_prefix(self);
         end = survey_run(comm, &self->options, self->argc, self->argv);
         comm_destroy(comm);
@@ -315,6 +334,7 @@ static int run_mpi(struct process *self)
             finish_without_rank_0(self, &end);
         survey_end_fini(&end);
     }
+    slurm_note_remove();
     int code = end.reported || !self->place.task ? exit_file_write(end.code, end.lost_ranks) : 0;
     stop_mpi(&self->mpi, end.lost_ranks, code);
     return code;
@@ -344,16 +364,57 @@ static int load_mpi(struct process *self, struct err *err)
     return rc;
 }
 
-/* A configuration that cannot be read is reported later, once. */
-static double start_timeout_s(const struct survey_options *options, int ranks)
+/* Says once, before anything is measured, what Slurm may end and which command makes the inventory
+ * then. With MPI, a note of the survey is left in the spool. */
+static void begin_step(const struct process *self, const struct survey_config *config, bool mpi)
 {
+    const struct survey_options *options = &self->options;
+    struct strbuf command = {0};
+    if (self->place.task || !self->launcher.slurm || !options->output)
+        return;
+    slurm_way_back(options->output, options->spool, &command);
+    if (command.length)
+        log_info("if %s make the inventory with: %s",
+                 mpi ? "a task is killed, Slurm may end this step (not with srun --mpi=none); then"
+                     : "this step is killed,",
+                 command.data);
+    strbuf_fini(&command);
+    if (mpi)
+        slurm_note_write(&self->place, options, config, self->launcher.nodes, self->argc,
+                         self->argv);
+}
+
+/* One of several processes. */
+static int run_with_others(struct process *self, bool mpi)
+{
+    static char output[sizeof self->launcher.job + sizeof "gpumemtopo-.yaml"];
     struct survey_config config = {0};
-    struct err ignored = {0};
-    if (survey_config_load(options->config, &config, &ignored))
+    struct err ignored = {0}, err = {0};
+    self->place = (struct comm_place){
+        .job = self->launcher.job,
+        .task = self->launcher.rank,
+        .tasks = self->launcher.size > 1 ? self->launcher.size : 1,
+    };
+    /* A configuration that cannot be read is reported later, once. */
+    if (survey_config_load(self->options.config, &config, &ignored))
         survey_config_defaults(&config);
-    double timeout_s = config.start_timeout.least_s + config.start_timeout.per_rank_s * ranks;
+    self->place.start_timeout_s =
+        config.start_timeout.least_s + config.start_timeout.per_rank_s * self->place.tasks;
+    /* Known before MPI is up, and the same with and without MPI. */
+    if (self->launcher.slurm && *self->launcher.job && !self->options.output &&
+        self->place.tasks > 1) {
+        snprintf(output, sizeof output, "gpumemtopo-%s.yaml", self->launcher.job);
+        self->options.output = output;
+    }
+    const char *spool = self->options.spool ? self->options.spool : self->options.output;
+    if (!mpi && self->launcher.slurm && spool && slurm_check_shared(getenv, spool, &err)) {
+        survey_config_fini(&config);
+        return report_refusal(&self->launcher, &err);
+    }
+    if (self->place.tasks > 1)
+        begin_step(self, &config, mpi);
     survey_config_fini(&config);
-    return timeout_s;
+    return mpi ? run_mpi(self) : run_without_mpi(self);
 }
 
 int main(int argc, char **argv)
@@ -363,13 +424,13 @@ int main(int argc, char **argv)
     io_fill_standard();
     if (argc == 2 && strcmp(argv[1], WORKER_ARGUMENT) == 0)
         return worker_main();
-    if (argc == 2 && strcmp(argv[1], KEEPER_PMIX_ARGUMENT) == 0)
-        return keeper_pmix_main();
+    if (argc == 4 && strcmp(argv[1], KEEPER_PMIX_ARGUMENT) == 0)
+        return keeper_pmix_main(argv[2], argv[3]);
     if (argc == 2 && strcmp(argv[1], KEEPER_HYDRA_ARGUMENT) == 0)
         return keeper_hydra_main();
     use_stderr_of_wrapper();
     log_set_prefix("gpumemtopo-survey");
-    int refused = launcher_detect(getenv, &self.launcher, &refusal);
+    launcher_detect(getenv, &self.launcher);
     if (self.launcher.hydra)
         keeper_hydra_start();
     if (self.launcher.pmi != LAUNCHER_NO_PMI)
@@ -380,11 +441,11 @@ int main(int argc, char **argv)
     if (options->action != SURVEY_RUN)
         return self.launcher.rank ? 0 : exit_file_write(print_about(options), false);
     log_set_level(options->quiet ? LOG_ERROR : options->verbose ? LOG_DEBUG : LOG_INFO);
-    if (!options->no_mpi && self.launcher.pmi != LAUNCHER_NO_PMI)
-        refused = load_mpi(&self, &refusal);
-    bool standalone = options->no_mpi && self.launcher.size > 1;
-    if (refused && !standalone)
+    if (!options->no_mpi && self.launcher.pmi != LAUNCHER_NO_PMI && load_mpi(&self, &refusal))
         return report_refusal(&self.launcher, &refusal);
+    /* Slurm's tasks without PMI would otherwise all survey the same GPUs. */
+    bool apart = self.launcher.slurm && self.launcher.pmi == LAUNCHER_NO_PMI;
+    bool standalone = (options->no_mpi || apart) && self.launcher.size > 1;
     self.place = (struct comm_place){.tasks = 1, .job = ""};
     if (!standalone && !self.mpi.plugin) {
         struct comm *comm = comm_alone_create(&self.place);
@@ -393,9 +454,5 @@ int main(int argc, char **argv)
         survey_end_fini(&end);
         return exit_file_write(end.code, false);
     }
-    self.place.job = self.launcher.job;
-    self.place.task = self.launcher.rank;
-    self.place.tasks = self.launcher.size > 1 ? self.launcher.size : 1;
-    self.place.start_timeout_s = start_timeout_s(options, self.place.tasks);
-    return standalone ? run_without_mpi(&self) : run_mpi(&self);
+    return run_with_others(&self, !standalone);
 }

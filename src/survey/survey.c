@@ -196,9 +196,10 @@ static void run_end_spool(struct run *run, struct spooling *spooling, bool writt
             "results are kept in %s: make an inventory of them with gpumemtopo-report merge",
             spooling->folder);
     struct spool_count count;
-    /* If this rank is killed while it removes them, no other makes the inventory again. */
-    if (done && !spool_count(spooling->folder, spooling->survey, &count))
-        spool_owner_set_merged(&spooling->owner, count.files, (int)code);
+    /* If this rank is killed while it removes them, no other makes the inventory again. Lost ranks
+     * may have spooled results that it does not have: then only the code says that it was made. */
+    if (written && !spool_count(spooling->folder, spooling->survey, &count))
+        spool_owner_set_merged(&spooling->owner, done ? count.files : 0, (int)code);
     if (done && !run->options->spool)
         spool_remove_files(spooling->folder);
     if (done && run->options->spool)

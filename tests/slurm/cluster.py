@@ -30,6 +30,16 @@ def missing():
     return None
 
 
+FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
+
+
+def missing_proctrack(name):
+    """Why Slurm cannot track processes in this way here; None: it can."""
+    if name == "cgroup" and not os.access(FREEZER / "release_agent", os.W_OK):
+        return f"no control groups of version 1 that may be written: {FREEZER}"
+    return None
+
+
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for s in sockets:
@@ -42,6 +52,7 @@ def free_ports(count):
 
 CONFIG = """
 ClusterName=gpumemtopo
+FirstJobId={first_job}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ctld_port}
 SlurmUser=root
@@ -60,7 +71,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 GresTypes=gpu
 MpiDefault=pmix
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/{proctrack}
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
@@ -86,13 +97,17 @@ HOOKS = ("Prolog", "Epilog", "HealthCheckProgram")
 
 class Cluster:
     """hooks: scripts by the keys of slurm.conf in HOOKS, as installed or of the source. Their settings are in the
-    file health_conf, which the caller writes."""
+    file health_conf, which the caller writes. proctrack: how Slurm finds the processes of a step (cgroup, pgid,
+    linuxproc)."""
 
-    def __init__(self, mark="", more="SlurmdTimeout=20", hooks=None):
+    def __init__(self, mark="", more="SlurmdTimeout=20", hooks=None, proctrack="linuxproc"):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpumemtopo-slurm-"))
         self.folder.chmod(0o755)
         self.daemons = {}
-        self.nodes = [f"n{i + 1}" for i in range(NODES)]
+        self.proctrack = proctrack
+        # Slurm names its control groups by node and job: those of two clusters must differ.
+        prefix = f"p{os.getpid()}n" if proctrack == "cgroup" else "n"
+        self.nodes = [f"{prefix}{i + 1}" for i in range(NODES)]
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith(("OMPI_", "PMIX_", "SLURM_", "PRTE_"))}
         # The "nodes" have one host name: shared memory between them would be tried and missed.
@@ -141,7 +156,9 @@ class Cluster:
                 os.mknod(file, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
                 gres.append(f"NodeName={node} Name=gpu File={file}")
         (self.folder / "slurm.conf").write_text(CONFIG.format(
-            host=host, ctld_port=ports[-1], folder=self.folder, nodes="\n".join(lines), more=more))
+            host=host, ctld_port=ports[-1], folder=self.folder, nodes="\n".join(lines), more=more,
+            proctrack=self.proctrack, first_job=1 + os.getpid() % 60000 * 1000))  # other clusters run on this host
+        (self.folder / "cgroup.conf").write_text(f"CgroupPlugin=cgroup/v1\nCgroupMountpoint={FREEZER.parent}\n")
         (self.folder / "gres.conf").write_text("\n".join(gres) + "\n")
 
     def spawn(self, name, *command):
@@ -209,13 +226,28 @@ class Cluster:
         if "slurmctld" in self.daemons:
             self.run("scancel", "--full", "--signal=KILL", "--state=RUNNING", "--user=root")
         for name in list(self.daemons):
-            if name.startswith("n"):
+            if name in self.nodes:
                 self.stop_daemon(name)
         for name in ("slurmctld", "munged"):
             if name in self.daemons:
                 self.stop_daemon(name)
         kill_below(self.folder)
+        if self.proctrack == "cgroup":
+            self.remove_groups()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def remove_groups(self):
+        """The control groups that Slurm left. Processes that were just killed may still be in one."""
+        end = time.monotonic() + 5
+        for node in self.nodes:
+            for group in sorted(FREEZER.glob(f"slurm_{node}/**/"), reverse=True):
+                while group.exists():
+                    try:
+                        group.rmdir()
+                    except OSError:
+                        if time.monotonic() > end:
+                            return
+                        time.sleep(0.05)
 
 
 def kill_below(folder):

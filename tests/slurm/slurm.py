@@ -104,8 +104,38 @@ def part_srun(cluster, folder):
     check(field(text, "measured") == str(gpus - unmeasured), text)
     check(field(text, "unmeasured") == str(unmeasured), text)
     check(sorted(p.name for p in folder.iterdir()) == ["out.yaml"], "left-overs")
-    done = cluster.run("srun", "--mpi=none", "-n2", PROGRAM, "--simulate", demo, cwd=folder)
-    check("--mpi=pmix" in done.stderr, f"a step without PMIx: {done.stderr}")
+
+
+def part_simplest(cluster, folder):
+    """The line without any setting, whichever MPI is Slurm's default. What it lacks is said in one line."""
+    for mpi in ("pmix", "none", "pmi2"):
+        there = folder / mpi
+        there.mkdir()
+        fleet(there)
+        env = {name: value for name, value in cluster.env.items() if name != "SLURM_PMIX_FENCE"}
+        done = cluster.run("srun", f"--mpi={mpi}", *WHOLE, "--gpus-per-task=1", PROGRAM, "--simulate", "fleet.yaml",
+                           "--probes", "main.latency", cwd=there, env=env)
+        made = list(there.glob("gpumemtopo-*.yaml"))
+        check(done.returncode == 0 and len(made) == 1, f"{mpi}: {done.returncode} {made} {done.stderr}")
+        text = made[0].read_text()
+        check(field(text, "measured") == str(RANKS) and field(text, "ranks") == str(RANKS), text)
+        check(sorted(p.name for p in there.iterdir()) == ["fleet.yaml", made[0].name], "left-overs")
+        line = f"make the inventory with: gpumemtopo-report merge -o {made[0].name} {made[0].name}.spool\n"
+        check(done.stderr.count(line) == 1, f"{mpi}: {done.stderr}")
+        # Where there is no MPICH, pmi2 goes on without MPI.
+        check(mpi == "pmi2" or ("Slurm may end this step" in done.stderr) == (mpi == "pmix"), f"{mpi}: {done.stderr}")
+    if pathlib.Path("/proc/driver/nvidia").exists():
+        return  # below, no GPU must be seen
+    for mpi in ("pmix", "none"):
+        done = cluster.run("srun", f"--mpi={mpi}", "-N2", "-n2", PROGRAM, cwd=folder)
+        check(done.returncode == 2 and done.stderr.count("was given no GPUs: add --gpus-per-task=1") == 1,
+              f"{mpi}: {done.returncode} {done.stderr}")
+        check(sorted(p.name for p in folder.iterdir()) == ["none", "pmi2", "pmix"], "left-overs")
+    # The folder of a node alone: where the node has the name of the host.
+    host = f"SLURMD_NODENAME={os.uname().nodename}"
+    done = cluster.run("srun", "--mpi=none", "-N2", "-n2", "env", host, PROGRAM, "--simulate", "fleet.yaml", "-o",
+                       "/dev/shm/gpumemtopo.yaml", cwd=folder / "none")
+    check(done.returncode == 2 and "is on a file system of this node alone (tmpfs)" in done.stderr, done.stderr)
 
 
 def part_slow_start(cluster, folder):
@@ -181,7 +211,7 @@ def part_task_starting(cluster, folder):
 def part_no_mpi(cluster, folder):
     """Without any MPI, under Slurm's own launcher alone."""
     fleet(folder, "{gpu: 2, kind: crash, after: 1}")
-    done = cluster.run("srun", "--mpi=none", *WHOLE, PROGRAM, "--no-mpi", "--simulate", "fleet.yaml", *FAST,
+    done = cluster.run("srun", "--mpi=pmix", *WHOLE, PROGRAM, "--no-mpi", "--simulate", "fleet.yaml", *FAST,
                        cwd=folder)
     made = list(folder.glob("gpumemtopo-*.yaml"))
     check(done.returncode == 4 and len(made) == 1, f"{done.returncode} {made} {done.stderr}")
@@ -425,7 +455,7 @@ def run_parts(folder, names, **settings):
 
 
 def case_use(folder):
-    run_parts(folder, ["srun", "slow_start", "no_mpi", "sbatch", "rolling", "health"])
+    run_parts(folder, ["srun", "simplest", "slow_start", "no_mpi", "sbatch", "rolling", "health"])
 
 
 def case_loss(folder):

@@ -285,6 +285,21 @@ void spool_owner_set_merged(struct spool_owner *owner, size_t files, int exit_co
     owner_write_identity(owner->fd, &owner->identity);
 }
 
+enum spool_life spool_owner_life(const char *path)
+{
+    struct flock any = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct spool_identity identity = {0};
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno == ENOENT ? SPOOL_OVER : SPOOL_LIVES;
+    bool held = fcntl(fd, F_OFD_GETLK, &any) || any.l_type != F_UNLCK;
+    owner_read_identity(fd, &identity);
+    close(fd);
+    bool made = identity.merged || identity.exit_code;
+    spool_identity_fini(&identity);
+    return held ? SPOOL_LIVES : made ? SPOOL_OVER : SPOOL_FREE;
+}
+
 void spool_owner_remove(const struct spool_owner *owner)
 {
     if (owner->path)

@@ -19,7 +19,7 @@ struct spool_identity {
     char *output;  /* path of the inventory */
     char *who;     /* host, process and time, for messages */
     size_t merged; /* number of spool files in the inventory that was made; 0: none was made */
-    int exit_code; /* of the process that made that inventory */
+    int exit_code; /* of the process that made the last inventory; it may lack lost ranks' files */
 };
 void spool_identity_fini(struct spool_identity *identity);
 
@@ -68,6 +68,14 @@ enum spool_others spool_owner_leave(struct spool_owner *owner);
 
 /* Writes identity.merged and identity.exit_code. */
 void spool_owner_set_merged(struct spool_owner *owner, size_t files, int exit_code);
+
+/* What the file at `path` says of its survey, for a process that has no part in it. */
+enum spool_life {
+    SPOOL_LIVES, /* a process holds a lock, or that is not known */
+    SPOOL_FREE,  /* none does; ranks that wait for others hold none, too */
+    SPOOL_OVER,  /* none does, and the inventory was made; or the file is gone */
+};
+enum spool_life spool_owner_life(const char *path);
 
 void spool_owner_remove(const struct spool_owner *owner); /* removes the file */
 void spool_owner_fini(struct spool_owner *owner);         /* releases the lock */

@@ -14,6 +14,7 @@
 #include "survey/comm/message.h"
 #include "survey/root/ranks.h"
 #include "survey/root/resources.h"
+#include "survey/start/slurm.h"
 
 /* One announcement of a node. The boot id distinguishes machines of the same name. */
 struct node_entry {
@@ -200,6 +201,9 @@ static int root_no_gpu(const struct announce *first, struct err *err)
 {
     struct err ignored = {0};
     char *fleet = NULL;
+    const char *lacks = slurm_missing_gpus(getenv);
+    if (lacks)
+        return err_set(err, -EINVAL, "no GPU to survey: %s", lacks);
     shipped_path("fleets/demo.yaml", &fleet, &ignored);
     char *real = fleet ? realpath(fleet, NULL) : NULL;
     err_set(err, -ENODEV, "no GPU to survey: %s; --simulate %s surveys a simulated fleet",

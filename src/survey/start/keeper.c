@@ -8,15 +8,20 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "inventory/wire/spool_owner.h"
+
 extern char **environ;
 
-/* Slurm ends the keeper with the node's last task. This limit is for the case that it does not. */
-enum { PMIX_HOLD_S = 3600 };
+/* When its rank has died, the keeper ends with slurmstepd, which has started the rank. With
+ * proctrack/linuxproc that one waits for the keeper, which so must see by itself that the survey is
+ * over. The last limit is for the case that it cannot. */
+enum { PMIX_OVER_S = 2, PMIX_FREE_S = 30, PMIX_HOLD_S = 600 };
 
 /* The other ranks of a job have begun, and block SIGUSR1, within this time. */
 enum { HYDRA_HOLD_S = 2 };
@@ -57,11 +62,14 @@ static int keeper_add_sockets(posix_spawn_file_actions_t *actions)
 
 /* The keeper must not hold the rank's output: a launcher waits until its tasks' output is closed. 0
  * or a positive errno. */
-static int keeper_pmix_spawn(int pipe_end)
+static int keeper_pmix_spawn(int pipe_end, const char *owner)
 {
-    char *const argv[] = {(char *)"gpumemtopo-keeper", (char *)KEEPER_PMIX_ARGUMENT, NULL};
+    char launcher[24];
+    char *const argv[] = {(char *)"gpumemtopo-keeper", (char *)KEEPER_PMIX_ARGUMENT, launcher,
+                          (char *)owner, NULL};
     posix_spawn_file_actions_t actions;
     pid_t pid = 0;
+    snprintf(launcher, sizeof launcher, "%ld", (long)getppid());
     int rc = posix_spawn_file_actions_init(&actions);
     if (rc)
         return rc;
@@ -78,12 +86,12 @@ static int keeper_pmix_spawn(int pipe_end)
     return rc;
 }
 
-void keeper_pmix_start(void)
+void keeper_pmix_start(const char *owner)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC))
         return;
-    int rc = keeper_pmix_spawn(ends[0]);
+    int rc = keeper_pmix_spawn(ends[0], owner);
     close(ends[0]);
     if (rc)
         close(ends[1]);
@@ -97,15 +105,26 @@ void keeper_pmix_release(void)
     (void)written;
 }
 
-int keeper_pmix_main(void)
+int keeper_pmix_main(const char *launcher, const char *owner)
 {
     char byte;
     ssize_t n = 0;
+    pid_t pid = (pid_t)atol(launcher);
     keeper_ignore_signals();
     while ((n = read(STDIN_FILENO, &byte, 1)) < 0 && errno == EINTR)
         ;
-    if (n == 0) /* the rank has died */
-        keeper_sleep(PMIX_HOLD_S);
+    if (n)
+        return 0;
+    /* The rank has died. */
+    int free_s = 0, over_s = 0;
+    for (int i = 0; i < PMIX_HOLD_S && free_s < PMIX_FREE_S && over_s < PMIX_OVER_S; i++) {
+        if (kill(pid, 0) && errno == ESRCH)
+            return 0;
+        enum spool_life life = *owner ? spool_owner_life(owner) : SPOOL_LIVES;
+        free_s = life == SPOOL_LIVES ? 0 : free_s + 1;
+        over_s = life == SPOOL_OVER ? over_s + 1 : 0;
+        keeper_sleep(1);
+    }
     return 0;
 }
 

@@ -19,7 +19,6 @@ typedef char *get_function(const char *name);
 struct dialect {
     const char *rank, *size;
     const char *jobs[3]; /* together they name the job; the first must be set */
-    bool named;          /* the row counts only if jobs[0] is set */
     const char *marker;  /* the row counts only if this is set; NULL: always */
 };
 
@@ -32,8 +31,8 @@ static const struct dialect dialects[] = {
     {"PMI_RANK", "PMI_SIZE", {"PALS_APID"}, .marker = "MPI_LOCALNRANKS"},
     {"SLURM_PROCID",
      "SLURM_STEP_NUM_TASKS",
-     {"SLURM_STEP_ID", "SLURM_JOB_ID", "SLURM_RESTART_COUNT"},
-     true},
+     {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
+     .marker = "SLURM_STEP_ID"},
     {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", {"FLUX_JOB_ID"}},
     {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", {"PMIX_NAMESPACE"}},
     {"PMI_RANK", "PMI_SIZE", {"PALS_APID"}},
@@ -74,11 +73,6 @@ static int launcher_refuse(const struct launcher *launcher, enum launcher_pmi ne
                            struct err *err)
 {
     static const char *const way_out = "or survey without MPI (--no-mpi)";
-    if (launcher->slurm && needed == LAUNCHER_NO_PMI)
-        return err_set(err, -EINVAL,
-                       "this Slurm step has %d tasks but no PMI: start it with srun --mpi=pmix "
-                       "(Open MPI) or --mpi=pmi2 (MPICH), %s",
-                       launcher->size, way_out);
     if (launcher->slurm)
         return err_set(err, -EINVAL,
                        "this Slurm step has %d tasks but not the %s that %s needs: start it with "
@@ -117,7 +111,6 @@ static const struct dialect *launcher_find_dialect(get_function *get_variable, i
 {
     for (size_t i = 0; i < COUNT_OF(dialects); i++)
         if (variable_number(get_variable, dialects[i].rank, out_rank) &&
-            (!dialects[i].named || get_variable(dialects[i].jobs[0])) &&
             (!dialects[i].marker || get_variable(dialects[i].marker)))
             return &dialects[i];
     return NULL;
@@ -177,8 +170,7 @@ static void launcher_find_hydra_job(char *out_name, size_t size)
     }
 }
 
-int launcher_detect(char *(*get_variable)(const char *name), struct launcher *out_launcher,
-                    struct err *err)
+void launcher_detect(char *(*get_variable)(const char *name), struct launcher *out_launcher)
 {
     struct launcher launcher = {0};
     const struct dialect *found = launcher_find_dialect(get_variable, &launcher.rank);
@@ -203,9 +195,7 @@ int launcher_detect(char *(*get_variable)(const char *name), struct launcher *ou
         launcher.slurm && pmix && launcher.size > 1 && !(fence && strcmp(fence, "ring") == 0);
     if (launcher.hydra && !*launcher.job)
         launcher_find_hydra_job(launcher.job, sizeof launcher.job);
+    if (launcher.slurm)
+        variable_number(get_variable, "SLURM_STEP_NUM_NODES", &launcher.nodes);
     *out_launcher = launcher;
-    /* Every task would act as if it were alone, and all would survey the same GPUs. */
-    return launcher.slurm && launcher.pmi == LAUNCHER_NO_PMI && launcher.size > 1
-               ? launcher_refuse(&launcher, LAUNCHER_NO_PMI, err)
-               : 0;
 }

@@ -21,6 +21,7 @@ struct launcher {
     char job[96];  /* name of the job, the same for all ranks, usable in a file name; "": unknown */
     bool slurm;    /* started by srun, not by an mpirun inside a step */
     bool hydra;    /* started by the mpiexec of MPICH */
+    int nodes;     /* of the step, under Slurm; 0: not known */
     bool unfenced; /* MPI_Init may return here while other ranks are still inside it */
 };
 
@@ -32,11 +33,9 @@ struct launcher {
  *   PMI_RANK                       LAUNCHER_PMI: srun --mpi=pmi2, PALS, Flux
  *   none of them                   LAUNCHER_NO_PMI
  *
- * -EINVAL for one of several tasks of a Slurm step without PMI. out_launcher is filled even then,
- * since only rank 0 should print the error and --no-mpi needs it. Hydra sets no variable that names
- * the job: the name comes from its proxy, an ancestor of this process. */
-int launcher_detect(char *(*get_variable)(const char *name), struct launcher *out_launcher,
-                    struct err *err);
+ * Hydra sets no variable that names the job: the name comes from its proxy, an ancestor of this
+ * process. */
+void launcher_detect(char *(*get_variable)(const char *name), struct launcher *out_launcher);
 
 /* -EINVAL if this launcher has not what the MPI needs that the user has named. */
 int launcher_check_mpi(const struct launcher *launcher, enum launcher_pmi needed, struct err *err);

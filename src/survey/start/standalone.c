@@ -19,6 +19,7 @@
 #include "survey/comm/limits.h"
 #include "survey/root/emit.h"
 #include "survey/start/exit_file.h"
+#include "survey/start/slurm.h"
 
 static void standalone_warn_of_merge(void *user, const char *text)
 {
@@ -42,10 +43,13 @@ static int merge_spool(const struct standalone_part *part, const char *survey,
     if (!rc)
         rc = report_merge_finish(merge, &request, inventory, err);
     report_merge_destroy(merge);
-    if (!rc && !inventory->gpu_count && !inventory->total_unmeasured)
-        rc = err_set(err, -ENODEV, "no GPU to survey: none of %u ranks sees one",
-                     inventory->total_ranks);
-    return rc;
+    if (rc || inventory->gpu_count || inventory->total_unmeasured)
+        return rc;
+    const char *lacks = slurm_missing_gpus(getenv);
+    if (lacks)
+        return err_set(err, -EINVAL, "no GPU to survey: %s", lacks);
+    return err_set(err, -ENODEV, "no GPU to survey: none of %u ranks sees one",
+                   inventory->total_ranks);
 }
 
 static void remove_spool(const struct standalone_part *part, const struct spool_owner *owner)
@@ -189,7 +193,7 @@ static void standalone_wait(struct standalone_part *part, double begin_until_s, 
         end->others_code = state == STANDALONE_DONE ? code : SURVEY_EXIT_OK;
         if (state < 0) {
             log_failure(&err);
-            end->code = SURVEY_EXIT_NO_REPORT;
+            end->code = state == -EINVAL ? SURVEY_EXIT_BAD_INPUT : SURVEY_EXIT_NO_REPORT;
         }
         bool others = state >= 0 && state <= STANDALONE_TOO_EARLY;
         if (others && stop)
