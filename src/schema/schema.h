@@ -39,6 +39,7 @@ enum schema_flag {
     SCHEMA_KEY = 1 << 5,   /* a text that is short, and occurs only once in a list of its structs */
     SCHEMA_REST = 1 << 6,  /* facts: without those that rows of type SCHEMA_FACT name */
     SCHEMA_LISTS = 1 << 7, /* facts: values may be lists */
+    SCHEMA_LATER = 1 << 10, /* files in the binary form that end before this member: it is 0 */
     SCHEMA_INLINE = 1 << 8, /* facts: among the keys of the struct, for all that no row names */
 };
 

@@ -192,6 +192,8 @@ void schema_decode(const struct schema *schema, struct wire_reader *reader, void
         const struct schema_field *field = &schema->fields[f];
         if (!is_on_wire(field))
             continue;
+        if (field->flags & SCHEMA_LATER && reader->position == reader->length)
+            break;
         if (field->flags & SCHEMA_PRESENT)
             *((bool *)object + field->count_offset) = wire_get_enum(reader, 2);
         if (field->list)

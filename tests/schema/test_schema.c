@@ -426,6 +426,38 @@ static void private_texts_are_visited(void **state)
     strbuf_fini(&seen);
 }
 
+/* A record keeps what its version knew; a member that came later is 0 in it. */
+static void later_members_may_be_absent(void **state)
+{
+    (void)state;
+    struct grown {
+        uint32_t first, second;
+    };
+    static const struct schema_field rows[] = {
+        {"first", FIELD_U32(struct grown, first)},
+        {"second", FIELD_U32(struct grown, second), .flags = SCHEMA_LATER},
+    };
+    static const struct schema before = {
+        .name = "grown", .size = sizeof(struct grown), .fields = rows, .count = 1};
+    static const struct schema now = {
+        .name = "grown", .size = sizeof(struct grown), SCHEMA_FIELDS(rows)};
+    const struct grown grown = {3, 5};
+    struct strbuf bytes = {0};
+    schema_encode(&now, &grown, &bytes);
+    struct strbuf older = {0};
+    schema_encode(&before, &grown, &older);
+    for (size_t length = 0; length <= bytes.length; length++) {
+        struct wire_reader reader = {.data = (const unsigned char *)bytes.data, .length = length};
+        struct grown again = {0};
+        schema_decode(&now, &reader, &again);
+        assert_int_equal(reader.bad, length != older.length && length != bytes.length);
+        assert_int_equal(again.first, length >= older.length ? 3 : 0);
+        assert_int_equal(again.second, length == bytes.length ? 5 : 0);
+    }
+    strbuf_fini(&bytes);
+    strbuf_fini(&older);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -437,6 +469,7 @@ int main(void)
         cmocka_unit_test(wire_is_exact_and_bounded),
         cmocka_unit_test(wire_refuses_what_is_not_sound),
         cmocka_unit_test(wire_knows_its_version),
+        cmocka_unit_test(later_members_may_be_absent),
         cmocka_unit_test(private_texts_are_visited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
