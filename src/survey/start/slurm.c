@@ -112,7 +112,7 @@ static struct {
     ino_t inode;
 } note;
 
-static void slurm_note_plan(const struct spooling *spooling, const struct comm_place *place,
+static void slurm_note_plan(struct spooling *spooling, const struct comm_place *place,
                             const struct survey_config *config, int nodes, int argc,
                             char *const *argv)
 {
@@ -138,7 +138,7 @@ static void slurm_note_plan(const struct spooling *spooling, const struct comm_p
         .unknown = unknown,
         .unknown_count = ranks,
     };
-    spooling_survey((struct spooling *)spooling, &plan);
+    spooling_survey(spooling, &plan);
     for (size_t i = 0; i < ranks; i++)
         free(unknown[i].reason);
     free(unknown);
