@@ -173,6 +173,12 @@ const struct health_row catalogue_health[HEALTH_FACTS] = {
 static const char *const compute_modes[] = {"default", "exclusive_thread", "prohibited",
                                             "exclusive_process", NULL};
 
+/* The first word of both is the usual kind, as which a GPU counts that does not say. */
+static const char *const virtualizations[] = {"none",      "passthrough", "vgpu",
+                                              "host_vgpu", "host_vsga",   NULL};
+static const char *const confidential_modes[] = {"off", "on", "protected_pcie", "encrypted_nvlink",
+                                                 NULL};
+
 #define NUMBER(name)                                                                               \
     {                                                                                              \
         NVML_SHAPE_NUMBER, "nvmlDeviceGet" name                                                    \
@@ -218,6 +224,8 @@ const struct setting_row catalogue_settings[] = {
      KIND_MISCONFIGURED, .by_board = true},
     {INVENTORY_BOARD, "inforom", "InfoROM", TEXT("InforomImageVersion"), COMPARED_DIFFERENT,
      KIND_MISCONFIGURED, .by_board = true},
+    {INVENTORY_BOARD, "mig_parent", "UUID of the GPU that the MIG instance is a part of",
+     .nvml = {NVML_SHAPE_TEXT, "nvmlDeviceGetUUID", .of = NVML_OF_PARENT}},
     {INVENTORY_BOARD, "driver", .compared = COMPARED_DIFFERENT, .kind = KIND_MISCONFIGURED},
 
     {INVENTORY_CONFIG, "compute_mode",
@@ -227,6 +235,29 @@ const struct setting_row catalogue_settings[] = {
     {INVENTORY_CONFIG, "ecc_pending", .nvml = PAIR("EccMode", 1), .compared = COMPARED_NOT},
     {INVENTORY_CONFIG, "mig", "MIG", PAIR("MigMode", 0)},
     {INVENTORY_CONFIG, "mig_pending", .nvml = PAIR("MigMode", 1), .compared = COMPARED_NOT},
+    /* Only of MIG instances. */
+    {INVENTORY_CONFIG, "mig_profile", "MIG profile", .compared = COMPARED_NOT},
+    {INVENTORY_CONFIG, "mig_gpu_instance", "GPU instance",
+     .nvml = {NVML_SHAPE_NUMBER, "nvmlDeviceGetGpuInstanceId", .of = NVML_OF_INSTANCE},
+     .compared = COMPARED_NOT},
+    {INVENTORY_CONFIG, "mig_compute_instance", "compute instance",
+     .nvml = {NVML_SHAPE_NUMBER, "nvmlDeviceGetComputeInstanceId", .of = NVML_OF_INSTANCE},
+     .compared = COMPARED_NOT},
+    {INVENTORY_CONFIG, "mig_sm_share", "share of the SMs of the GPU", .compared = COMPARED_NOT},
+    {INVENTORY_CONFIG, "mig_memory_share", "share of the memory of the GPU",
+     .compared = COMPARED_NOT},
+    {INVENTORY_CONFIG, "health_of", "what health, power and clocks are of",
+     .compared = COMPARED_NOT},
+    {INVENTORY_CONFIG, "virtualization", "virtualization",
+     .nvml = {NVML_SHAPE_WORD, "nvmlDeviceGetVirtualizationMode", .words = virtualizations},
+     .compared = COMPARED_NOT},
+    {INVENTORY_CONFIG, "confidential_computing", "confidential computing",
+     .nvml = {NVML_SHAPE_CONFIDENTIAL, "nvmlSystemGetConfComputeState",
+              .words = confidential_modes},
+     .compared = COMPARED_NOT},
+    {INVENTORY_CONFIG, "confidential_devtools", "developer tools in confidential computing",
+     .nvml = {NVML_SHAPE_CONFIDENTIAL, "nvmlSystemGetConfComputeState", {true}},
+     .compared = COMPARED_NOT},
     {INVENTORY_CONFIG, "power_limit_w", NULL, MILLIWATTS("PowerManagementLimit"),
      COMPARED_DIFFERENT, KIND_MISCONFIGURED, .by_board = true},
     /* The board has this value; software cannot change it. */

@@ -80,6 +80,7 @@ enum fact_compared {
     COMPARED_NOT,       /* a rule checks it */
     COMPARED_DIFFERENT, /* must not differ */
     COMPARED_LOWER,     /* must not be lower */
+    COMPARED_KIND,      /* may differ: GPUs with equal ones are a population of the model */
 };
 
 struct health_row {

@@ -1,5 +1,6 @@
 /* What the driver and NVML report of a GPU. Each fact is known or unknown by itself. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,9 +188,42 @@ void cuda_report_board(const struct nvml_gpu *nvml_gpu, const struct driver *dri
     report_driver(nvml_gpu->nvml, driver, board);
 }
 
+/* The share that a MIG instance has of what the largest profile of its GPU has. */
+static void report_share(const struct nvml_gpu *gpu, const char *key, double own, double whole,
+                         struct facts *config)
+{
+    if (own > 0 && own <= whole)
+        facts_set_real(config, key, round(1000 * own / whole) / 1000);
+    else
+        nvml_report_number(gpu, key, NVML_NOT_SUPPORTED, 0, config);
+}
+
+/* NVML knows health, power and clocks of whole GPUs only. */
+static void report_instance(const struct nvml_gpu *gpu, struct facts *config)
+{
+    const struct nvml *nvml = gpu->nvml;
+    struct nvml_attributes own = {0};
+    double sms = 0, memory_mib = 0;
+    if (!gpu->instance || !nvml->attributes || nvml->attributes(gpu->instance, &own) != NVML_OK)
+        own = (struct nvml_attributes){0};
+    for (unsigned i = 0; gpu->handle && nvml->profile && i < NVML_PROFILES; i++) {
+        struct nvml_profile profile = {0};
+        if (nvml->profile(gpu->handle, i, &profile) != NVML_OK)
+            continue;
+        sms = fmax(sms, profile.sms);
+        memory_mib = fmax(memory_mib, (double)profile.memory_mib);
+    }
+    facts_set_text(config, "mig_profile", gpu->profile);
+    facts_set_text(config, "health_of", "whole GPU");
+    report_share(gpu, "mig_sm_share", own.sms, sms, config);
+    report_share(gpu, "mig_memory_share", (double)own.memory_mib, memory_mib, config);
+}
+
 void cuda_report_config(const struct nvml_gpu *nvml_gpu, struct facts *config)
 {
     nvml_report_settings(nvml_gpu, INVENTORY_CONFIG, config);
+    if (nvml_gpu->profile[0])
+        report_instance(nvml_gpu, config);
 }
 
 int cuda_identify(struct device *device, const void *request, void *answer, struct err *err)

@@ -25,6 +25,7 @@ static const struct symbol {
     {AT(system_driver_version), "nvmlSystemGetDriverVersion"},
     {AT(pci_info), "nvmlDeviceGetPciInfo_v3"},
     {AT(attributes), "nvmlDeviceGetAttributes_v2"},
+    {AT(profile), "nvmlDeviceGetGpuInstanceProfileInfo"},
     {AT(margin), "nvmlDeviceGetMarginTemperature"},
     {AT(violation), "nvmlDeviceGetViolationStatus"},
     {AT(link_state), "nvmlDeviceGetNvLinkState"},
@@ -39,6 +40,7 @@ static const struct symbol {
     {AT(throttle_reasons), "nvmlDeviceGetCurrentClocksEventReasons",
      "nvmlDeviceGetCurrentClocksThrottleReasons"},
     {AT(minor_number), "nvmlDeviceGetMinorNumber"},
+    {AT(virtualization), "nvmlDeviceGetVirtualizationMode"},
     {AT(mig_mode), "nvmlDeviceGetMigMode"},
     {AT(processes), "nvmlDeviceGetComputeRunningProcesses_v3",
      "nvmlDeviceGetComputeRunningProcesses_v2"},
@@ -142,7 +144,7 @@ static int read_nvml_number(const struct nvml_gpu *gpu, const struct nvml_questi
     nvml_get_number *get;
     unsigned value = 0, divisor = question->divisor ? question->divisor : 1;
     nvml_find_function(gpu, question, &get);
-    int result = get(gpu->handle, &value);
+    int result = get(question->of == NVML_OF_INSTANCE ? gpu->instance : gpu->handle, &value);
     *out = ((int64_t)value + divisor / 2) / divisor;
     return known(result, value != UINT_MAX);
 }
@@ -272,6 +274,30 @@ static int read_valid(const struct nvml_gpu *gpu, const struct nvml_question *qu
     return result == NVML_CORRUPTED_INFOROM ? NVML_OK : result;
 }
 
+/* Confidential computing is a mode of the whole node, and drivers before R550 know only whether it
+ * is on. GPUs that are protected together (multi_gpu) need not have it on one by one. */
+static int read_confidential(const struct nvml_gpu *gpu, const struct nvml_question *question,
+                             int64_t *out)
+{
+    nvml_get_confidential *get;
+    nvml_get_confidential_state *get_state;
+    void *address = nvml_symbol(gpu->nvml, "nvmlSystemGetConfComputeSettings");
+    struct nvml_confidential is = {.version = NVML_CONFIDENTIAL_VERSION};
+    struct nvml_confidential_state state = {0};
+    memcpy(&get, &address, sizeof get);
+    int result = get ? get(&is) : NVML_FUNCTION_NOT_FOUND;
+    if (result != NVML_OK) {
+        nvml_find_function(gpu, question, &get_state);
+        result = get_state(&state);
+        is = (struct nvml_confidential){.enabled = state.enabled, .devtools = state.devtools};
+    }
+    if (question->a[0])
+        *out = is.devtools;
+    else
+        *out = is.multi_gpu ? 1 + (int64_t)is.multi_gpu : is.enabled;
+    return result;
+}
+
 static int read_nvml_shape(const struct nvml_gpu *gpu, const struct nvml_question *question,
                            struct nvml_value *out)
 {
@@ -296,6 +322,8 @@ static int read_nvml_shape(const struct nvml_gpu *gpu, const struct nvml_questio
         return read_nvml_field(gpu, question, &out->number);
     case NVML_SHAPE_VALID:
         return read_valid(gpu, question, &out->number);
+    case NVML_SHAPE_CONFIDENTIAL:
+        return read_confidential(gpu, question, &out->number);
     default:
         return read_nvml_number(gpu, question, &out->number);
     }
@@ -323,30 +351,35 @@ static bool is_flag(const struct nvml_question *question)
 {
     return question->shape == NVML_SHAPE_FLAG || question->shape == NVML_SHAPE_PAIR ||
            question->shape == NVML_SHAPE_VALID ||
+           (question->shape == NVML_SHAPE_CONFIDENTIAL && question->a[0]) ||
            (question->shape == NVML_SHAPE_REMAPPED && question->a[0] >= 2);
 }
 
 static const char *no_handle(const struct nvml_gpu *gpu)
 {
-    return gpu->nvml->library ? "NVML does not know this GPU" : gpu->nvml->missing;
+    if (!gpu->nvml->library)
+        return gpu->nvml->missing;
+    return gpu->handle ? "NVML does not know this MIG instance" : "NVML does not know this GPU";
 }
 
 void nvml_report(const struct nvml_gpu *gpu, const char *key, const struct nvml_question *question,
                  struct facts *facts)
 {
-    if (!gpu->handle) {
+    if (question->of != NVML_OF_GPU && !gpu->profile[0])
+        return;
+    if (!gpu->handle || (question->of == NVML_OF_INSTANCE && !gpu->instance)) {
         facts_set_unknown(facts, key, no_handle(gpu));
         return;
     }
     const struct nvml_value value = nvml_read(gpu, question);
-    const char *word = question->shape == NVML_SHAPE_WORD ? word_of(question, value.number) : NULL;
+    const char *word = question->words ? word_of(question, value.number) : NULL;
     if (value.result != NVML_OK)
         facts_set_unknown(facts, key, nvml_reason(gpu->nvml, value.result));
     else if (question->shape == NVML_SHAPE_TEXT)
         facts_set_text(facts, key, value.text);
     else if (is_flag(question))
         facts_set_bool(facts, key, value.number != 0);
-    else if (question->shape != NVML_SHAPE_WORD)
+    else if (!question->words)
         facts_set_int(facts, key, value.number);
     else if (word)
         facts_set_text(facts, key, word);

@@ -34,7 +34,7 @@ enum {
     NVML_FABRIC_COMPLETED
 };
 enum { NVML_FABRIC_BANDWIDTH_BITS = 3, NVML_FABRIC_BANDWIDTH_DEGRADED = 1 };
-enum { NVML_TEXT_BYTES = 96 };
+enum { NVML_TEXT_BYTES = 96, NVML_PROFILE_BYTES = 48 };
 
 /* nvmlPciInfo_t. */
 struct nvml_pci {
@@ -97,6 +97,30 @@ struct nvml_attributes {
     unsigned long long memory_mib;
 };
 
+/* nvmlGpuInstanceProfileInfo_t: what an instance of a profile has. */
+struct nvml_profile {
+    unsigned id, peers, slices, instances;
+    unsigned sms, copy_engines, decoders, encoders, jpegs, ofas;
+    unsigned long long memory_mib;
+};
+enum { NVML_PROFILES = 16 }; /* more than there are */
+
+/* nvmlSystemConfComputeSettings_v1_t. */
+struct nvml_confidential {
+    unsigned version;
+    unsigned environment, enabled, devtools;
+    unsigned multi_gpu; /* NVML_MULTI_GPU_*; if not 0, `enabled` may be 0 */
+};
+enum { NVML_CONFIDENTIAL_VERSION = sizeof(struct nvml_confidential) | 1 << 24 };
+enum { NVML_MULTI_GPU_PROTECTED_PCIE = 1, NVML_MULTI_GPU_ENCRYPTED_NVLINK = 2 };
+
+/* nvmlConfComputeSystemState_t, of drivers that do not have the settings. */
+struct nvml_confidential_state {
+    unsigned environment, enabled, devtools;
+};
+
+enum { NVML_VIRTUALIZATION_VGPU = 2 };
+
 /* nvmlMarginTemperature_v1_t. */
 struct nvml_margin {
     unsigned version;
@@ -148,6 +172,8 @@ typedef int nvml_get_banks(nvml_device device, struct nvml_banks *banks);
 typedef int nvml_get_fields(nvml_device device, int count, struct nvml_field *fields);
 typedef int nvml_get_processes(nvml_device device, unsigned *count, struct nvml_process *processes);
 typedef int nvml_check(nvml_device device);
+typedef int nvml_get_confidential(struct nvml_confidential *settings);
+typedef int nvml_get_confidential_state(struct nvml_confidential_state *state);
 
 /* Functions that the installed NVML does not have are NULL. */
 struct nvml {
@@ -162,6 +188,7 @@ struct nvml {
     int (*handle_by_uuid)(const char *uuid, nvml_device *device);
     int (*pci_info)(nvml_device device, struct nvml_pci *pci);
     int (*attributes)(nvml_device device, struct nvml_attributes *attributes);
+    int (*profile)(nvml_device device, unsigned number, struct nvml_profile *profile);
     int (*margin)(nvml_device device, struct nvml_margin *margin);
     int (*violation)(nvml_device device, int policy, struct nvml_violation *violation);
     int (*link_state)(nvml_device device, unsigned link, unsigned *active);
@@ -174,7 +201,7 @@ struct nvml {
     int (*events_free)(nvml_events events);
     int (*cpu_affinity)(nvml_device device, unsigned words, unsigned long *cpus);
     nvml_get_wide *throttle_reasons;
-    nvml_get_number *minor_number;
+    nvml_get_number *minor_number, *virtualization;
     nvml_get_pair *mig_mode;
     nvml_get_processes *processes, *mps_processes;
 };
@@ -196,8 +223,9 @@ const char *nvml_reason(const struct nvml *nvml, int result);
 /* A GPU as NVML knows it. */
 struct nvml_gpu {
     const struct nvml *nvml;
-    nvml_device handle;   /* NULL: NVML does not know it */
-    nvml_device instance; /* the MIG instance, if it is one; else the same as handle */
+    nvml_device handle;               /* NULL: NVML does not know it */
+    nvml_device instance;             /* the MIG instance, if it is one; else the same as handle */
+    char profile[NVML_PROFILE_BYTES]; /* of the MIG instance: "1g.18gb"; "": a whole GPU */
 };
 
 /* What a call gave: NVML_OK and the answer, or why there is none. */

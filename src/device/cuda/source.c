@@ -12,8 +12,6 @@
 #include "device/cuda/gpu.h"
 #include "device/source.h"
 
-enum { MIG_PROFILE_BYTES = 48 };
-
 /* True when MIG divides this GPU; then CUDA shows instances only. */
 static bool mig_enabled(const struct nvml *nvml, nvml_device handle)
 {
@@ -26,19 +24,21 @@ static bool mig_enabled(const struct nvml *nvml, nvml_device handle)
  * slices of the GPU, then memory in GiB rounded up. The number of compute slices comes first if the
  * instance does not have all of them. */
 static bool mig_profile(const struct nvml *nvml, nvml_device instance,
-                        char out_profile[MIG_PROFILE_BYTES])
+                        char out_profile[NVML_PROFILE_BYTES])
 {
     struct nvml_attributes is = {0};
     if (!instance || !nvml->attributes || nvml->attributes(instance, &is) != NVML_OK)
         return false;
     unsigned long long gib = (is.memory_mib + 1023) / 1024;
     if (is.compute_slices < is.gpu_slices)
-        snprintf(out_profile, MIG_PROFILE_BYTES, "%uc.%ug.%llugb", is.compute_slices, is.gpu_slices,
-                 gib);
+        snprintf(out_profile, NVML_PROFILE_BYTES, "%uc.%ug.%llugb", is.compute_slices,
+                 is.gpu_slices, gib);
     else
-        snprintf(out_profile, MIG_PROFILE_BYTES, "%ug.%llugb", is.gpu_slices, gib);
+        snprintf(out_profile, NVML_PROFILE_BYTES, "%ug.%llugb", is.gpu_slices, gib);
     return true;
 }
+
+static const char MIG_IN_NAME[] = " MIG ";
 
 enum { NAME_BYTES = 128, PCI_BYTES = 32, UUID_BYTES = 64, KEY_BYTES = 256 };
 
@@ -77,40 +77,57 @@ static int count_sms(const struct driver *driver, CUdevice device, int *out_sms,
         "cuDeviceGetAttribute", err);
 }
 
-/* Adds the profile of a MIG instance to its name, as newer drivers do. */
-static int complete_name(const struct cuda_source *source, const struct nvml_gpu *nvml_gpu,
-                         CUdevice device, char name[NAME_BYTES], struct err *err)
+/* Adds the profile of a MIG instance to its name, as newer drivers do, and keeps it in nvml_gpu. */
+static int name_instance(const struct cuda_source *source, CUdevice device,
+                         struct nvml_gpu *nvml_gpu, char name[NAME_BYTES], struct err *err)
 {
-    char profile[MIG_PROFILE_BYTES];
-    int sms = 0;
+    const char *named = strstr(name, MIG_IN_NAME);
     size_t length = strlen(name);
-    if (strstr(name, " MIG "))
+    int sms = 0;
+    if (named) {
+        snprintf(nvml_gpu->profile, sizeof nvml_gpu->profile, "%.40s", named + strlen(MIG_IN_NAME));
         return 0;
-    if (!mig_profile(&source->nvml, nvml_gpu->instance, profile)) {
+    }
+    if (!mig_profile(&source->nvml, nvml_gpu->instance, nvml_gpu->profile)) {
         int rc = count_sms(&source->driver, device, &sms, err);
         if (rc)
             return rc;
-        snprintf(profile, sizeof profile, "%d SMs", sms);
+        snprintf(nvml_gpu->profile, sizeof nvml_gpu->profile, "%d SMs", sms);
     }
-    snprintf(name + length, NAME_BYTES - length, " MIG %s", profile);
+    snprintf(name + length, NAME_BYTES - length, "%s%s", MIG_IN_NAME, nvml_gpu->profile);
     return 0;
 }
 
-/* The key of a model: PCI device and subsystem id, and the name. */
+/* A virtual GPU is a share of a GPU in memory and time: a model of its own. */
+static void name_virtual(const struct nvml *nvml, nvml_device handle, char name[NAME_BYTES])
+{
+    unsigned mode = 0;
+    size_t length = strlen(name);
+    if (handle && nvml->virtualization && nvml->virtualization(handle, &mode) == NVML_OK &&
+        mode == NVML_VIRTUALIZATION_VGPU && !strstr(name, "vGPU"))
+        snprintf(name + length, NAME_BYTES - length, " vGPU");
+}
+
+/* The key of a model: PCI device and subsystem id, and the name. The SMs of MIG instances of one
+ * profile may differ by their place on the die: those with equal ones are a model. */
 static int format_key(const struct cuda_source *source, const struct nvml_gpu *nvml_gpu,
                       CUdevice device, const char *name, char out_key[KEY_BYTES], struct err *err)
 {
     struct nvml_pci pci = {0};
     int sms = 0;
-    if (nvml_gpu->handle && source->nvml.pci_info &&
-        source->nvml.pci_info(nvml_gpu->handle, &pci) == NVML_OK) {
-        snprintf(out_key, KEY_BYTES, "%08x:%08x %s", pci.pci_device_id, pci.pci_subsystem_id, name);
-        return 0;
+    bool known = nvml_gpu->handle && source->nvml.pci_info &&
+                 source->nvml.pci_info(nvml_gpu->handle, &pci) == NVML_OK;
+    if (!known || nvml_gpu->profile[0]) {
+        int rc = count_sms(&source->driver, device, &sms, err);
+        if (rc)
+            return rc;
     }
-    int rc = count_sms(&source->driver, device, &sms, err);
-    if (rc)
-        return rc;
-    snprintf(out_key, KEY_BYTES, "%d SMs %s", sms, name);
+    if (!known)
+        snprintf(out_key, KEY_BYTES, "%d SMs %s", sms, name);
+    else
+        snprintf(out_key, KEY_BYTES, "%08x:%08x %s", pci.pci_device_id, pci.pci_subsystem_id, name);
+    if (known && nvml_gpu->profile[0])
+        snprintf(out_key + strlen(out_key), KEY_BYTES - strlen(out_key), ", %d SMs", sms);
     return 0;
 }
 
@@ -161,9 +178,10 @@ static int describe(struct cuda_source *source, size_t i, struct err *err)
     format_uuid(&seen.uuid, mig, uuid);
     *nvml_gpu = (struct nvml_gpu){nvml, handle, mig ? nvml_find_uuid(nvml, uuid) : handle};
     if (mig)
-        rc = complete_name(source, nvml_gpu, seen.device, seen.name, err);
+        rc = name_instance(source, seen.device, nvml_gpu, seen.name, err);
     if (rc)
         return rc;
+    name_virtual(nvml, handle, seen.name);
     rc = format_key(source, nvml_gpu, seen.device, seen.name, key, err);
     if (rc)
         return rc;

@@ -103,6 +103,9 @@ static const struct row rows[] = {
     {&config, "ecc_pending", FACT_BOOL, 0, NULL, "ecc_mode"},
     {&config, "mig", FACT_BOOL, 0, NULL, "mig_mode"},
     {&config, "mig_pending", FACT_BOOL, 1, NULL, "mig_mode"},
+    {&config, "virtualization", FACT_TEXT, 0, "none", "virtualization"},
+    {&config, "confidential_computing", FACT_TEXT, 0, "off", "confidential"},
+    {&config, "confidential_devtools", FACT_BOOL, 0, NULL, "confidential"},
     {&config, "power_limit_w", FACT_INT, 650, NULL, "power_limit"},
     {&config, "power_limit_default_w", FACT_INT, 700, NULL, "power_default"},
     {&config, "sm_clock_limit_mhz", FACT_INT, 1980, NULL, "clock_max"},
@@ -457,7 +460,7 @@ static void mig(void **state)
         assert_int_equal(device_source_cuda(&source, NULL), 0);
         const struct device_info *info = device_source_info(source, 0);
         char key[128];
-        snprintf(key, sizeof key, "233510de:18be10de %s", cases[i].name);
+        snprintf(key, sizeof key, "233510de:18be10de %s, 4 SMs", cases[i].name);
         assert_string_equal(info->uuid, "MIG-00112233-4455-6677-8899-aabbccddeeff");
         assert_string_equal(info->name, cases[i].name);
         assert_string_equal(info->model_key, key);

@@ -2,7 +2,8 @@
  * documents, so that a mistake in the project's own declarations shows.
  *
  * FAKE_NVML in the environment changes answers: "power_usage=1000 ecc_mode=e3" makes one function
- * answer with a number, the other with error 3. Not all functions of the real one are here. */
+ * answer with a number, the other with error 3. Not all functions of the real one are here; with
+ * OLD_DRIVER, neither are those that say what kind of GPU it is. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -131,6 +132,72 @@ EXPORT int nvmlDeviceGetAttributes_v2(void *device, void *attributes)
     put64(attributes, 32, 35968);            /* MiB */
     return OK;
 }
+
+#ifndef OLD_DRIVER
+EXPORT int nvmlDeviceGetVirtualizationMode(void *device, unsigned *mode)
+{
+    return device == gpu ? give("virtualization", 0, mode) : NOT_SUPPORTED;
+}
+
+/* The settings have a version before the three numbers of the state, and one number more. */
+static int put_confidential(void *to, size_t offset)
+{
+    long long enabled = 0, devtools = 0;
+    int result = ask("confidential", 0, &enabled);
+    ask("devtools", 0, &devtools);
+    put32(to, offset, 2);
+    put32(to, offset + 4, (uint32_t)enabled);
+    put32(to, offset + 8, (uint32_t)devtools);
+    return result;
+}
+
+EXPORT int nvmlSystemGetConfComputeState(void *state)
+{
+    return put_confidential(state, 0);
+}
+
+EXPORT int nvmlSystemGetConfComputeSettings(void *settings)
+{
+    uint32_t version;
+    long long multi_gpu = 0;
+    memcpy(&version, settings, sizeof version);
+    if (version != (20 | 1 << 24))
+        return 25;
+    int result = ask("multi_gpu", 0, &multi_gpu);
+    put32(settings, 16, (uint32_t)multi_gpu);
+    return result != OK ? result : put_confidential(settings, 4);
+}
+
+EXPORT int nvmlDeviceGetGpuInstanceId(void *device, unsigned *id)
+{
+    return device == instance ? give("gpu_instance", 9, id) : 2;
+}
+
+EXPORT int nvmlDeviceGetComputeInstanceId(void *device, unsigned *id)
+{
+    return device == instance ? give("compute_instance", 1, id) : 2;
+}
+
+EXPORT int nvmlDeviceGetUUID(void *device, char *text, unsigned length)
+{
+    return device == gpu
+               ? put_text("uuid", "GPU-ffeeddcc-bbaa-9988-7766-554433221100", text, length)
+               : 2;
+}
+
+/* Profiles 0 and 4: an instance of one slice, and of all. */
+EXPORT int nvmlDeviceGetGpuInstanceProfileInfo(void *device, unsigned number, void *profile)
+{
+    long long sms = 0;
+    int result = ask("profiles", 132, &sms);
+    if (device != gpu || (number != 0 && number != 4))
+        return NOT_SUPPORTED;
+    memset(profile, 0, 48);
+    put32(profile, 16, number ? (uint32_t)sms : 16);
+    put64(profile, 40, number ? 143771 : 17984);
+    return result;
+}
+#endif
 
 EXPORT int nvmlDeviceGetMarginTemperature(void *device, void *margin)
 {

@@ -48,7 +48,9 @@ SAME(NVML_IS_UNSIGNED, NVML_VALUE_TYPE_UNSIGNED_INT);
 SAME(NVML_IS_UNSIGNED_LONG, NVML_VALUE_TYPE_UNSIGNED_LONG);
 SAME(NVML_IS_UNSIGNED_LONG_LONG, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG);
 SAME(NVML_IS_SIGNED_LONG_LONG, NVML_VALUE_TYPE_SIGNED_LONG_LONG);
+#if NVML_API_VERSION > 11
 SAME(NVML_IS_SIGNED, NVML_VALUE_TYPE_SIGNED_INT);
+#endif
 #ifdef nvmlMarginTemperature_v1
 SAME(NVML_MARGIN_VERSION, nvmlMarginTemperature_v1);
 SAME(sizeof(struct nvml_margin), sizeof(nvmlMarginTemperature_v1_t));
@@ -84,6 +86,23 @@ SAME_PLACE(nvml_attributes, sms, nvmlDeviceAttributes_t, multiprocessorCount);
 SAME_PLACE(nvml_attributes, gpu_slices, nvmlDeviceAttributes_t, gpuInstanceSliceCount);
 SAME_PLACE(nvml_attributes, compute_slices, nvmlDeviceAttributes_t, computeInstanceSliceCount);
 SAME_PLACE(nvml_attributes, memory_mib, nvmlDeviceAttributes_t, memorySizeMB);
+SAME(sizeof(struct nvml_profile), sizeof(nvmlGpuInstanceProfileInfo_t));
+SAME_PLACE(nvml_profile, sms, nvmlGpuInstanceProfileInfo_t, multiprocessorCount);
+SAME_PLACE(nvml_profile, memory_mib, nvmlGpuInstanceProfileInfo_t, memorySizeMB);
+SAME(NVML_VIRTUALIZATION_VGPU, NVML_GPU_VIRTUALIZATION_MODE_VGPU);
+#ifdef NVML_CC_SYSTEM_FEATURE_ENABLED
+SAME(sizeof(struct nvml_confidential_state), sizeof(nvmlConfComputeSystemState_t));
+SAME_PLACE(nvml_confidential_state, enabled, nvmlConfComputeSystemState_t, ccFeature);
+SAME_PLACE(nvml_confidential_state, devtools, nvmlConfComputeSystemState_t, devToolsMode);
+#endif
+#ifdef nvmlSystemConfComputeSettings_v1
+SAME(NVML_CONFIDENTIAL_VERSION, nvmlSystemConfComputeSettings_v1);
+SAME(sizeof(struct nvml_confidential), sizeof(nvmlSystemConfComputeSettings_v1_t));
+SAME_PLACE(nvml_confidential, enabled, nvmlSystemConfComputeSettings_v1_t, ccFeature);
+SAME_PLACE(nvml_confidential, devtools, nvmlSystemConfComputeSettings_v1_t, devToolsMode);
+SAME_PLACE(nvml_confidential, multi_gpu, nvmlSystemConfComputeSettings_v1_t, multiGpuMode);
+SAME(NVML_MULTI_GPU_PROTECTED_PCIE, NVML_CC_SYSTEM_MULTIGPU_PROTECTED_PCIE);
+#endif
 SAME(NVML_EVENT_XID, nvmlEventTypeXidCriticalError);
 SAME(sizeof(struct nvml_event), sizeof(nvmlEventData_t));
 SAME_PLACE(nvml_event, type, nvmlEventData_t, eventType);
