@@ -389,11 +389,12 @@ static int run_with_others(struct process *self, bool mpi)
 {
     static char output[sizeof self->launcher.job + sizeof "gpumemtopo-.yaml"];
     struct survey_config config = {0};
-    struct err ignored = {0}, err = {0};
+    struct err ignored = {0};
     self->place = (struct comm_place){
         .job = self->launcher.job,
         .task = self->launcher.rank,
         .tasks = self->launcher.size > 1 ? self->launcher.size : 1,
+        .node_ranks = mpi ? NULL : self->launcher.node_ranks,
     };
     /* A configuration that cannot be read is reported later, once. */
     if (survey_config_load(self->options.config, &config, &ignored))
@@ -405,11 +406,6 @@ static int run_with_others(struct process *self, bool mpi)
         self->place.tasks > 1) {
         snprintf(output, sizeof output, "gpumemtopo-%s.yaml", self->launcher.job);
         self->options.output = output;
-    }
-    const char *spool = self->options.spool ? self->options.spool : self->options.output;
-    if (!mpi && self->launcher.slurm && spool && slurm_check_shared(getenv, spool, &err)) {
-        survey_config_fini(&config);
-        return report_refusal(&self->launcher, &err);
     }
     if (self->place.tasks > 1)
         begin_step(self, &config, mpi);

@@ -181,8 +181,20 @@ class Cluster:
             self.start_node(node)
         self.until(lambda: self.idle() == NODES, "idle nodes")
 
-    def start_node(self, node):
-        self.spawn(node, "slurmd", "-D", "-N", node, "-f", str(self.folder / "slurm.conf"))
+    def start_node(self, node, *before):
+        """before: words of a command that runs slurmd."""
+        self.spawn(node, *before, find("slurmd"), "-D", "-N", node, "-f", str(self.folder / "slurm.conf"))
+
+    def hide(self, node, folder):
+        """The node has a folder of its own at this path."""
+        self.stop_daemon(node)
+        self.start_node(node, "unshare", "-m", "sh", "-c", f'mount -t tmpfs none "{folder}" && exec "$@"', "sh")
+        self.until(lambda: self.idle() == NODES and self.daemons[node].poll() is None, "idle nodes")
+
+    def unhide(self, node):
+        self.stop_daemon(node)
+        self.start_node(node)
+        self.until(lambda: self.idle() == NODES, "idle nodes")
 
     def idle(self):
         done = self.run("sinfo", "-h", "-N", "-o", "%T")

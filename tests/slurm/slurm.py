@@ -131,11 +131,6 @@ def part_simplest(cluster, folder):
         check(done.returncode == 2 and done.stderr.count("was given no GPUs: add --gpus-per-task=1") == 1,
               f"{mpi}: {done.returncode} {done.stderr}")
         check(sorted(p.name for p in folder.iterdir()) == ["none", "pmi2", "pmix"], "left-overs")
-    # The folder of a node alone: where the node has the name of the host.
-    host = f"SLURMD_NODENAME={os.uname().nodename}"
-    done = cluster.run("srun", "--mpi=none", "-N2", "-n2", "env", host, PROGRAM, "--simulate", "fleet.yaml", "-o",
-                       "/dev/shm/gpumemtopo.yaml", cwd=folder / "none")
-    check(done.returncode == 2 and "is on a file system of this node alone (tmpfs)" in done.stderr, done.stderr)
 
 
 def part_slow_start(cluster, folder):
@@ -219,6 +214,48 @@ def part_no_mpi(cluster, folder):
     check(field(text, "measured") == str(RANKS - 1) and field(text, "ranks") == str(RANKS), text)
     check(field(text, "lost_ranks") == "0" and field(text, "nodes") == str(slurm.NODES), text)
     check(sorted(p.name for p in folder.iterdir()) == ["fleet.yaml", made[0].name], "left-overs")
+
+
+def part_unshared(cluster, folder):
+    """Without MPI, n2 has a folder of its own under the same name."""
+    there, patience_s = folder / "there", 4
+    there.mkdir()
+    path = write_fleet(folder, [node(f"n{i + 1}", 1) for i in range(3)])
+    flags = ("--simulate", path, "-o", there / "out.yaml", "--config", impatient(folder, patience_s), *FAST)
+    alone = "saw no task of another node here: "
+
+    def survey(nodes, *before):
+        begun = time.monotonic()
+        done = cluster.run("srun", "--mpi=none", f"-w{nodes}", "--ntasks-per-node=2", *before, PROGRAM, *flags, cwd=folder)
+        check(time.monotonic() - begun < patience_s + STARTING_S, f"{nodes} takes {time.monotonic() - begun:.1f} s")
+        return done
+
+    def late(seconds):
+        return "sh", "-c", f'[ "$SLURM_NODEID" = 0 ] || sleep {seconds}; exec "$@"', "sh"
+    try:
+        cluster.hide("n2", there)
+        # Each of two nodes is alone. Each says so once, and keeps what it has measured.
+        done = survey("n1,n2")
+        check(done.returncode == 2 and done.stderr.count(alone) == 2, f"{done.returncode} {done.stderr}")
+        check(f"error: {there}/out.yaml.spool: node n1 {alone}" in done.stderr, done.stderr)
+        check("lost" not in done.stderr and not (there / "out.yaml").exists(), done.stderr)
+        text = merged(cluster, there, there / "out.yaml.spool", code=4)
+        check(field(text, "measured") == "2" and field(text, "lost_ranks") == "2", text)
+        # Of three nodes one is alone.
+        done = survey("n1,n2,n3")
+        text = (there / "out.yaml").read_text()
+        check(done.returncode == 4 and done.stderr.count(alone) == 1, f"{done.returncode} {done.stderr}")
+        check(field(text, "lost_ranks") == "2" and text.count("did not start") == 2, text)
+    finally:
+        cluster.unhide("n2")
+    # A node that is late is waited for. One that is later still makes the inventory: nothing was lost.
+    (there / "out.yaml").unlink()
+    for seconds, code in ((2, 0), (patience_s + 3, 2)):
+        done = survey("n1,n2", *late(seconds))
+        text = (there / "out.yaml").read_text()
+        check(done.returncode == code and done.stderr.count(alone) == (code == 2), f"{done.returncode} {done.stderr}")
+        check(field(text, "measured") == "3" and field(text, "lost_ranks") == "0", text)
+        (there / "out.yaml").unlink()
 
 
 def part_task_0_paused(cluster, folder):
@@ -464,7 +501,7 @@ def case_loss(folder):
 
 
 def case_pauses(folder):
-    run_parts(folder, ["task_0_paused", "suspended", "same_output"])
+    run_parts(folder, ["unshared", "task_0_paused", "suspended", "same_output"])
 
 
 def case_starts(folder):

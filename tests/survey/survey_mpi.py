@@ -482,13 +482,13 @@ def case_usage(folder):
             check(code == 2 and text in said and said.count("\n") == 1 and not out,
                   f"{args}: {code}, {said}")
     check(sorted(folder.iterdir()) == before, "files left behind")
-    # Steps of Slurm without PMI survey without MPI, but not in a folder of one node, nor without the number of the job.
+    # Steps of Slurm without PMI survey without MPI, but not without the number of the job.
     slurm = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}
     code, _, said = survey(folder, 0, *simulate, env=slurm)
     check(code == 2 and "does not name the job" in said, f"Slurm without a job: {code}, {said}")
-    slurm.update(SLURM_JOB_ID="7", SLURM_STEP_NUM_NODES="2", SLURMD_NODENAME=os.uname().nodename)
-    code, _, said = survey(folder, 0, *simulate, "-o", "/dev/shm/gpumemtopo.yaml", env=slurm)
-    check(code == 2 and "of this node alone" in said and "--mpi=pmix" in said, f"Slurm without PMI: {code}, {said}")
+    slurm.update(SLURM_JOB_ID="7", SLURM_STEP_NUM_NODES="2", SLURM_GTIDS="0,1")
+    code, _, said = survey(folder, 0, *simulate, "-o", "out.yaml", "--config", impatient(folder, 1), *FAST, env=slurm)
+    check(code == 2 and "saw no task of another node here" in said and "--mpi=pmix" in said, f"{code}, {said}")
 
 
 def case_other_mpi(folder):

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/host.h"
 #include "inventory/inventory.h"
 #include "report/basis.h"
 #include "report/merge/merge.h"
@@ -43,43 +42,6 @@ static void names_the_flag_for_gpus(void **state)
         const char *text = slurm_missing_gpus(look_up);
         assert_int_equal(text != NULL, cases[i].lacks);
         assert_true(!text || strstr(text, "--gpus-per-task=1"));
-    }
-}
-
-/* Only where it is certain that the nodes do not share the folder. /dev/shm is a tmpfs. */
-static void refuses_folders_of_one_node(void **state)
-{
-    (void)state;
-    char host[HOST_NAME_MAX_BYTES], longer[HOST_NAME_MAX_BYTES + 8];
-    host_name(host);
-    snprintf(longer, sizeof longer, "%.*s.site", (int)strcspn(host, "."), host);
-    const struct {
-        const char *nodes, *node, *path;
-        bool refused;
-    } cases[] = {
-        {"2", host, "/dev/shm/out.yaml", true},     {"2", longer, "/dev/shm/out.yaml", true},
-        {"1", host, "/dev/shm/out.yaml", false},    {"2", "n1", "/dev/shm/out.yaml", false},
-        {"2", host, "/proc/out.yaml", false},       {NULL, host, "/dev/shm/out.yaml", false},
-        {"2", host, "/nowhere/at/all.yaml", false}, {"2", NULL, "/dev/shm/out.yaml", false},
-    };
-    if (access("/dev/shm", F_OK))
-        skip();
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const char *variables[5] = {NULL};
-        size_t count = 0;
-        struct err err = {0};
-        if (cases[i].nodes) {
-            variables[count++] = "SLURM_STEP_NUM_NODES";
-            variables[count++] = cases[i].nodes;
-        }
-        if (cases[i].node) {
-            variables[count++] = "SLURMD_NODENAME";
-            variables[count++] = cases[i].node;
-        }
-        environment = variables;
-        assert_int_equal(slurm_check_shared(look_up, cases[i].path, &err),
-                         cases[i].refused ? -EINVAL : 0);
-        assert_true(!cases[i].refused || strstr(err.text, "tmpfs"));
     }
 }
 
@@ -152,7 +114,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_the_flag_for_gpus),
-        cmocka_unit_test(refuses_folders_of_one_node),
         cmocka_unit_test(prints_the_command),
         cmocka_unit_test(notes_all_ranks),
     };

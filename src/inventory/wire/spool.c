@@ -109,6 +109,15 @@ char *spool_survey_path(const char *folder, const char *survey)
     return path_of(folder, survey_prefix, survey);
 }
 
+/* The same for the plan of one rank. */
+static char *spool_rank_path(const char *folder, const char *survey, uint32_t rank)
+{
+    char *name = str_format("%s%s%u", survey, rank_infix, rank);
+    char *path = path_of(folder, survey_prefix, name);
+    free(name);
+    return path;
+}
+
 /* A umask that lets a group write would let it change results. Where modes cannot be changed, they
  * mean nothing. */
 static void spool_keep_from_others(int fd)
@@ -161,13 +170,11 @@ int spool_write_survey(const char *folder, const struct spool_origin *origin,
                        const struct spool_survey *survey, struct err *err)
 {
     struct strbuf content = {0};
-    char *name = survey->apart ? str_format("%s%s%u", origin->survey, rank_infix, survey->rank)
-                               : str_copy(origin->survey);
-    char *path = path_of(folder, survey_prefix, name);
+    char *path = survey->apart ? spool_rank_path(folder, origin->survey, survey->rank)
+                               : spool_survey_path(folder, origin->survey);
     schema_encode_versioned(&spool_plan_schema, survey, &content);
     int rc = spool_write_file(path, origin, FRAME_SURVEY, &content, err);
     free(path);
-    free(name);
     return rc;
 }
 
@@ -378,6 +385,14 @@ int spool_count(const char *folder, const char *survey, struct spool_count *out_
     if (!rc)
         *out_count = counting.count;
     return rc;
+}
+
+bool spool_has_plan(const char *folder, const char *survey, uint32_t rank)
+{
+    char *path = spool_rank_path(folder, survey, rank);
+    bool found = access(path, F_OK) == 0;
+    free(path);
+    return found;
 }
 
 static const mode_t others_write = S_IWGRP | S_IWOTH;

@@ -91,6 +91,9 @@ char *spool_survey_path(const char *folder, const char *survey);
 int spool_read_gpu(const char *folder, const char *survey, const char *uuid,
                    struct gpu_result *out_gpu);
 
+/* True if the plan of this single rank of a survey is there. */
+bool spool_has_plan(const char *folder, const char *survey, uint32_t rank);
+
 /* Counts the spool files, and the plans of single ranks of this survey among them. A folder that
  * does not exist has none. 0 or a negative errno. */
 struct spool_count {

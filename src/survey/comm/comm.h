@@ -25,8 +25,10 @@ struct comm_ops {
 
 /* This process as its launcher sees it. */
 struct comm_place {
-    int task, tasks;        /* number of this process, and of all processes; also without MPI */
-    const char *job;        /* the same for all processes; "": unknown */
+    int task, tasks; /* number of this process, and of all processes; also without MPI */
+    const char *job; /* the same for all processes; "": unknown */
+    const char *
+        node_ranks; /* without MPI: "0,4,8", the tasks of this node, if there are others; or NULL */
     double start_timeout_s; /* how long another rank may take until its first message */
 };
 

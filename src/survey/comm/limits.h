@@ -24,6 +24,10 @@ static inline double limit_silence_s(int ranks)
     return 5 + 2 * limit_beat_s(ranks);
 }
 
+/* Without MPI, in a folder on a file system of one node: how long to wait for the first task of
+ * another node before the folder counts as not shared. In other folders start_timeout_s. */
+enum { LIMIT_UNSHARED_S = 30 };
+
 /* Extra time, beyond the limits, to end a hanging worker, to judge and to write. */
 enum { LIMIT_GRACE_S = 30 };
 

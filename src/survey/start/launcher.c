@@ -197,5 +197,7 @@ void launcher_detect(char *(*get_variable)(const char *name), struct launcher *o
         launcher_find_hydra_job(launcher.job, sizeof launcher.job);
     if (launcher.slurm)
         variable_number(get_variable, "SLURM_STEP_NUM_NODES", &launcher.nodes);
+    if (launcher.nodes > 1)
+        launcher.node_ranks = get_variable("SLURM_GTIDS");
     *out_launcher = launcher;
 }

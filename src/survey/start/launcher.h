@@ -16,13 +16,15 @@ enum launcher_pmi {
 
 struct launcher {
     enum launcher_pmi pmi;
-    int rank;      /* from the environment, before MPI is up; 0 without a launcher */
-    int size;      /* from the environment; 0: not known */
-    char job[96];  /* name of the job, the same for all ranks, usable in a file name; "": unknown */
-    bool slurm;    /* started by srun, not by an mpirun inside a step */
-    bool hydra;    /* started by the mpiexec of MPICH */
-    int nodes;     /* of the step, under Slurm; 0: not known */
-    bool unfenced; /* MPI_Init may return here while other ranks are still inside it */
+    int rank;     /* from the environment, before MPI is up; 0 without a launcher */
+    int size;     /* from the environment; 0: not known */
+    char job[96]; /* name of the job, the same for all ranks, usable in a file name; "": unknown */
+    bool slurm;   /* started by srun, not by an mpirun inside a step */
+    bool hydra;   /* started by the mpiexec of MPICH */
+    int nodes;    /* of the step, under Slurm; 0: not known */
+    const char
+        *node_ranks; /* "0,4,8": of this node, if Slurm's step has several; NULL: not known */
+    bool unfenced;   /* MPI_Init may return here while other ranks are still inside it */
 };
 
 /* get_variable: getenv, or a table in tests. Which MPI:

@@ -2,7 +2,6 @@
  */
 #include "survey/start/slurm.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/host.h"
 #include "base/mem.h"
 #include "base/out_file.h"
 #include "inventory/wire/spool.h"
@@ -30,52 +28,25 @@ const char *slurm_missing_gpus(char *(*get_variable)(const char *name))
            "--gpus-per-node=N to srun";
 }
 
-/* File systems that no other node sees, from statfs(2). */
-static const char *slurm_local_file_system(const char *folder)
+bool slurm_file_system_is_local(const char *folder)
 {
-    static const struct {
-        uint32_t magic;
-        const char *name;
-    } table[] = {
-        {0x0000EF53, "ext4"},  {0x58465342, "xfs"},       {0x9123683E, "btrfs"},
-        {0x01021994, "tmpfs"}, {0x794C7630, "overlayfs"}, {0x858458F6, "ramfs"},
-        {0xF2F52010, "f2fs"},
+    static const uint32_t local[] = {
+        0x0000EF53, /* ext4 */
+        0x58465342, /* xfs */
+        0x9123683E, /* btrfs */
+        0x2FC12FC1, /* zfs */
+        0x01021994, /* tmpfs */
+        0x794C7630, /* overlayfs */
+        0x858458F6, /* ramfs */
+        0xF2F52010, /* f2fs */
     };
     struct statfs info;
     if (statfs(folder, &info))
-        return NULL;
-    for (size_t i = 0; i < COUNT_OF(table); i++)
-        if ((uint32_t)info.f_type == table[i].magic)
-            return table[i].name;
-    return NULL;
-}
-
-/* Slurm's name of a node may be short where that of the host is long. */
-static bool slurm_node_is_host(const char *node)
-{
-    char host[HOST_NAME_MAX_BYTES];
-    host_name(host);
-    size_t length = strcspn(host, ".");
-    return strcspn(node, ".") == length && strncmp(node, host, length) == 0;
-}
-
-int slurm_check_shared(char *(*get_variable)(const char *name), const char *path, struct err *err)
-{
-    const char *nodes = get_variable("SLURM_STEP_NUM_NODES");
-    const char *node = get_variable("SLURMD_NODENAME");
-    if (!nodes || atoi(nodes) < 2 || !node || !slurm_node_is_host(node))
-        return 0;
-    size_t length = (size_t)(str_last_part(path) - path);
-    char *folder = length ? str_copy_n(path, length) : str_copy(".");
-    const char *local = slurm_local_file_system(folder);
-    int rc = local ? err_set_at(err, -EINVAL, path, 0, 0,
-                                "is on a file system of this node alone (%s): without MPI all %s "
-                                "nodes must share the folder; name another with --output, or start "
-                                "with srun --mpi=pmix",
-                                local, nodes)
-                   : 0;
-    free(folder);
-    return rc;
+        return false;
+    for (size_t i = 0; i < COUNT_OF(local); i++)
+        if ((uint32_t)info.f_type == local[i])
+            return true;
+    return false;
 }
 
 /* In quotes if a shell would not take the path as one word. */

@@ -17,10 +17,9 @@
  * Slurm has given it GPUs. get_variable: getenv, or a table in tests. */
 const char *slurm_missing_gpus(char *(*get_variable)(const char *name));
 
-/* A survey without MPI needs a folder that all nodes share. -EINVAL if the step has several nodes
- * and the folder of `path` is on a file system of this node alone. Nodes whose name in Slurm is not
- * the name of the host may be one machine, so they are not refused. */
-int slurm_check_shared(char *(*get_variable)(const char *name), const char *path, struct err *err);
+/* True if the folder is on a file system of this node (ext4, tmpfs, ...). The node may serve it to
+ * others all the same. */
+bool slurm_file_system_is_local(const char *folder);
 
 /* The command that makes the inventory from the spool; "": there is no spool. output: as the user
  * gave it. */

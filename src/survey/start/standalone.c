@@ -2,6 +2,7 @@
 #include "survey/start/standalone.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -115,6 +116,36 @@ static int standalone_make_inventory(const struct standalone_part *part, size_t 
     return rc;
 }
 
+/* True if a task of another node has begun, or if it is not known which tasks are on this one. */
+static bool standalone_sees_others(const struct standalone_part *part, const char *survey,
+                                   size_t plans)
+{
+    char *end = NULL;
+    for (const char *at = part->node_ranks; *at; at = *end == ',' ? end + 1 : end) {
+        unsigned long rank = strtoul(at, &end, 10);
+        if (end == at)
+            return true;
+        plans -= spool_has_plan(part->folder, survey, (uint32_t)rank);
+    }
+    return plans > 0;
+}
+
+/* No task of another node has been seen: no inventory is made, since all others would be lost in
+ * it. The tasks of this node return this exit code, too. If another node is only late, its tasks
+ * find the results here, and the last of them makes the inventory. */
+static int standalone_refuse(const struct standalone_part *part, size_t files,
+                             struct spool_owner *owner, struct err *err)
+{
+    const char *node = getenv("SLURMD_NODENAME");
+    spool_owner_set_merged(owner, files, SURVEY_EXIT_BAD_INPUT);
+    return err_set_at(err, -EINVAL, part->folder, 0, 0,
+                      "node %s saw no task of another node here: without MPI all nodes must share "
+                      "this folder. Name a shared one with --output, or start with srun "
+                      "--mpi=pmix. What this node has measured is kept here; gpumemtopo-report "
+                      "merge reads it",
+                      node ? node : "(no name)");
+}
+
 /* No other process holds a lock on the spool. */
 static int merge_as_last(const struct standalone_part *part, struct spool_owner *owner,
                          enum survey_exit *out_code, struct err *err)
@@ -129,8 +160,17 @@ static int merge_as_last(const struct standalone_part *part, struct spool_owner 
             remove_spool(part, owner); /* whoever began to remove it was killed */
         return STANDALONE_DONE;
     }
+    bool alone = part->others_due && part->node_ranks &&
+                 !standalone_sees_others(part, owner->identity.survey, count.plans);
+    if (alone && part->local)
+        return standalone_refuse(part, count.files, owner, err);
     if (count.plans < part->tasks)
         return STANDALONE_TOO_EARLY;
+    if (alone)
+        log_warning(
+            "%s: no task of another node was seen here: if they ran, the nodes do not share "
+            "this folder",
+            part->folder);
     if (part->rank_0_lost && out_file_in_place(owner->identity.output))
         return STANDALONE_RANK_0_HANGS; /* it may have written to the pipe or device already */
     int rc = standalone_make_inventory(part, count.files, owner, out_code, err);
@@ -171,10 +211,14 @@ int standalone_merge_if_last(const struct standalone_part *part, enum survey_exi
 }
 
 /* Waits for the others, and makes the inventory if this process is the last. The wait is limited,
- * because a process that hangs keeps its lock. */
-static void standalone_wait(struct standalone_part *part, double begin_until_s, double end_until_s,
+ * because a process that hangs keeps its lock. taken_s: since the start of this process. */
+static void standalone_wait(struct standalone_part *part, double taken_s, double start_timeout_s,
                             struct survey_end *end)
 {
+    double begin_until_s = start_timeout_s - taken_s;
+    double other_node_until_s =
+        part->local ? fmin(LIMIT_UNSHARED_S - taken_s, begin_until_s) : begin_until_s;
+    double end_until_s = start_timeout_s + LIMIT_TRIES * end->limit_s + LIMIT_GRACE_S;
     const struct timespec pause = {.tv_nsec = 100000000};
     struct clock_awake clock = {0};
     struct err err = {0};
@@ -183,6 +227,7 @@ static void standalone_wait(struct standalone_part *part, double begin_until_s, 
         bool stop = survey_interrupted() || now_s > end_until_s;
         if (now_s >= begin_until_s || stop)
             part->tasks = 0;
+        part->others_due = now_s >= other_node_until_s;
         enum survey_exit code = SURVEY_EXIT_OK;
         int state = standalone_merge_if_last(part, &code, &err);
         /* If the last process fails, the survey has failed. If no process can know that it is the
@@ -234,10 +279,10 @@ struct survey_end standalone_run(const struct comm_place *place, const struct su
             .rank = place->task,
             .options = &options,
             .tasks = (size_t)place->tasks,
+            .node_ranks = place->node_ranks,
+            .local = slurm_file_system_is_local(end.spool),
         };
-        double taken_s = clock_monotonic_s() - begun_s;
-        double measuring_s = LIMIT_TRIES * end.limit_s + LIMIT_GRACE_S;
-        standalone_wait(&part, start_timeout_s - taken_s, start_timeout_s + measuring_s, &end);
+        standalone_wait(&part, clock_monotonic_s() - begun_s, start_timeout_s, &end);
     }
     survey_end_fini(&end);
     free(record);

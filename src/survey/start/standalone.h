@@ -28,6 +28,9 @@ struct standalone_part {
     const struct survey_options *options;
     bool rank_0_lost; /* rank 0 may have begun to write to a pipe or device */
     size_t tasks;     /* without MPI: wait until the spool has this many plans; 0: do not wait */
+    const char *node_ranks; /* of comm_place */
+    bool local;             /* the folder is on a file system of this node */
+    bool others_due;        /* tasks of other nodes must have begun by now */
 };
 
 enum standalone_state {
