@@ -8,10 +8,10 @@ import tempfile
 
 meson, build, prefix = sys.argv[1:4]
 work = pathlib.Path(tempfile.mkdtemp())
-FILES = ["bin/gpumemtopo-survey", "bin/gpumemtopo-report", "bin/gpumemtopo-predict", "share/gpumemtopo/survey.yaml",
+FILES = ["bin/gpumemtopo-survey", "bin/gpumemtopo-report", "bin/gpumemtopo-predict", "bin/gpumemtopo-kit", "share/gpumemtopo/survey.yaml",
          "share/gpumemtopo/models/h200.yaml", "share/gpumemtopo/fleets/demo.yaml", "share/gpumemtopo/orders/demo.yaml",
          "share/gpumemtopo/inventory.schema.json", "share/man/man1/gpumemtopo-survey.1",
-         "share/man/man1/gpumemtopo-report.1", "share/man/man1/gpumemtopo-predict.1", "share/man/man5/gpumemtopo-inventory.5",
+         "share/man/man1/gpumemtopo-report.1", "share/man/man1/gpumemtopo-kit.1", "share/man/man1/gpumemtopo-predict.1", "share/man/man5/gpumemtopo-inventory.5",
          "share/gpumemtopo/slurm/survey.sbatch", "share/gpumemtopo/slurm/health.sh",
          "share/gpumemtopo/slurm/prolog.sh", "share/gpumemtopo/slurm/epilog.sh", "share/gpumemtopo/slurm/array.sh",
          "share/gpumemtopo/watch/gpumemtopo.rules.yml", "share/gpumemtopo/watch/dashboard.json",
@@ -43,6 +43,7 @@ try:
     run(survey, "--simulate", fleet, "--profile", "quick", "--quiet", "-o", "out.yaml")
     run(report, "validate", "out.yaml")
     run(report, "html", "out.yaml", "-o", "out.html")
+    assert "It may be sent" in run(here / "bin/gpumemtopo-kit", "--simulate", fleet, "--only", "quick-1,replay", "-o", "kit.tar.gz")
     assert "Demo H8" in run(report, "show", "out.yaml")
     assert "gpumemtopo" in run(survey, "--version")
     # Without a GPU it names a fleet that is there.

@@ -1,11 +1,11 @@
-"""Man pages say what --help says: man.py SURVEY REPORT PREDICT PAGE..."""
+"""Man pages say what --help says: man.py SURVEY REPORT PREDICT KIT PAGE..."""
 import pathlib
 import re
 import subprocess
 import sys
 
-survey, report, predict = sys.argv[1:4]
-pages = {pathlib.Path(path).name: pathlib.Path(path).read_text(encoding="utf-8") for path in sys.argv[4:]}
+survey, report, predict, kit = sys.argv[1:5]
+pages = {pathlib.Path(path).name: pathlib.Path(path).read_text(encoding="utf-8") for path in sys.argv[5:]}
 
 
 def told(*command):
@@ -42,9 +42,10 @@ def compare(what, helped, paged):
     assert set(paged) <= set(helped), f"{what}: only in the man page: {set(paged) - set(helped)}"
 
 
-survey_help, report_help, predict_help = (told(program, "--help") for program in (survey, report, predict))
+survey_help, report_help, predict_help, kit_help = (told(program, "--help") for program in (survey, report, predict, kit))
 compare("gpumemtopo-survey", flags_of_help(survey_help), flags_of_page(pages["gpumemtopo-survey.1"]))
 compare("gpumemtopo-predict", flags_of_help(predict_help), flags_of_page(pages["gpumemtopo-predict.1"]))
+compare("gpumemtopo-kit", flags_of_help(kit_help), flags_of_page(pages["gpumemtopo-kit.1"]))
 sections = dict(re.findall(r"^\.SS (\w+) ?[^\n]*\n(.*?)(?=^\.S[SH] )", pages["gpumemtopo-report.1"], re.M | re.S))
 commands = re.findall(r"^  ([a-z]+) ([A-Z\[][^\n]*?)  ", report_help, re.M)
 assert len(commands) >= 5 and [c for c, _ in commands] == list(sections), (commands, list(sections))
@@ -55,7 +56,7 @@ for command, arguments in commands:
         compare(command, helped, flags_of_page(sections[command]))
     else:
         assert not flags_of_page(sections[command]), command
-for name, text in ("survey", survey_help), ("report", report_help), ("predict", predict_help):
+for name, text in ("survey", survey_help), ("report", report_help), ("predict", predict_help), ("kit", kit_help):
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80, f"{name}: --help is wider than 80 columns"
     codes = set(re.findall(r"^\.B (\d)$", pages[f"gpumemtopo-{name}.1"], re.M))

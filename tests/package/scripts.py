@@ -35,6 +35,6 @@ for script in scripts:
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
 made.run("shellcheck", root / "tests/package/lmod.sh")
-made.run("shellcheck", root / "integrations/check-node.sh")
+made.run("shellcheck", root / "integrations/check-node.sh", root / "tools/gpumemtopo-kit")
 made.run("shellcheck", "-s", "bash", root / "integrations/nhc/gpumemtopo.nhc")
 made.run("shellcheck", "-s", "bash", "-e", "SC2034", root / "packaging/health.conf")

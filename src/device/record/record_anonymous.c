@@ -104,7 +104,8 @@ static void copy_entry(struct record_entry *entry, struct place *place, struct p
     if (entry->type == ENTRY_MARK)
         place->identifies = mark_is_of_die(values);
     bool failed = entry->type == ENTRY_ANSWER && wire_get_signed(&ahead) != 0;
-    bool measured = place->call == DEVICE_CALL_BATCH || place->call == DEVICE_CALL_SM_MAP;
+    bool measured = place->call == DEVICE_CALL_BATCH || place->call == DEVICE_CALL_SM_MAP ||
+                    place->call == DEVICE_CALL_CLUSTER;
     if (entry->type == ENTRY_ANSWER && place->identifies && measured && !failed) {
         /* The request stays: later ones are differences. */
         asked_put_err(&payload, -ENODATA, "left out of an anonymous record: it identifies the GPU");
