@@ -219,7 +219,7 @@ const struct setting_row catalogue_settings[] = {
 
     /* Only versions of the board are compared: serial and part numbers may differ. */
     {INVENTORY_BOARD, "serial", .nvml = TEXT("Serial")},
-    {INVENTORY_BOARD, "part", .nvml = TEXT("BoardPartNumber")},
+    {INVENTORY_BOARD, "part", "board part", TEXT("BoardPartNumber"), COMPARED_KIND},
     {INVENTORY_BOARD, "vbios", "VBIOS", TEXT("VbiosVersion"), COMPARED_DIFFERENT,
      KIND_MISCONFIGURED, .by_board = true},
     {INVENTORY_BOARD, "inforom", "InfoROM", TEXT("InforomImageVersion"), COMPARED_DIFFERENT,
@@ -239,7 +239,7 @@ const struct setting_row catalogue_settings[] = {
     {INVENTORY_CONFIG, "mig_profile", "MIG profile", .compared = COMPARED_NOT},
     {INVENTORY_CONFIG, "mig_gpu_instance", "GPU instance",
      .nvml = {NVML_SHAPE_NUMBER, "nvmlDeviceGetGpuInstanceId", .of = NVML_OF_INSTANCE},
-     .compared = COMPARED_NOT},
+     .compared = COMPARED_KIND}, /* the place on the die follows from it */
     {INVENTORY_CONFIG, "mig_compute_instance", "compute instance",
      .nvml = {NVML_SHAPE_NUMBER, "nvmlDeviceGetComputeInstanceId", .of = NVML_OF_INSTANCE},
      .compared = COMPARED_NOT},
@@ -250,11 +250,11 @@ const struct setting_row catalogue_settings[] = {
      .compared = COMPARED_NOT},
     {INVENTORY_CONFIG, "virtualization", "virtualization",
      .nvml = {NVML_SHAPE_WORD, "nvmlDeviceGetVirtualizationMode", .words = virtualizations},
-     .compared = COMPARED_NOT},
+     .compared = COMPARED_KIND, .figures = "host."},
     {INVENTORY_CONFIG, "confidential_computing", "confidential computing",
      .nvml = {NVML_SHAPE_CONFIDENTIAL, "nvmlSystemGetConfComputeState",
               .words = confidential_modes},
-     .compared = COMPARED_NOT},
+     .compared = COMPARED_KIND, .figures = "host."},
     {INVENTORY_CONFIG, "confidential_devtools", "developer tools in confidential computing",
      .nvml = {NVML_SHAPE_CONFIDENTIAL, "nvmlSystemGetConfComputeState", {true}},
      .compared = COMPARED_NOT},
@@ -316,6 +316,30 @@ struct fact_manner catalogue_manner(enum inventory_facts set, const char *key)
     if (setting && setting->set == set && setting->compared)
         return (struct fact_manner){setting->compared, setting->kind, setting->by_board};
     return usual[set];
+}
+
+bool catalogue_kind_changes(const struct setting_row *row, const char *figure)
+{
+    return row->compared == COMPARED_KIND && row->figures &&
+           strncmp(figure, row->figures, strlen(row->figures)) == 0;
+}
+
+bool catalogue_kind_is_usual(const struct setting_row *row, const struct fact *fact)
+{
+    return !fact || fact->kind == FACT_UNKNOWN ||
+           (row->nvml.words && fact->kind == FACT_TEXT &&
+            strcmp(fact->text, row->nvml.words[0]) == 0);
+}
+
+void catalogue_put_kinds(const struct facts *config, struct strbuf *out)
+{
+    for (size_t i = 0; i < COUNT_OF(catalogue_settings); i++) {
+        const struct setting_row *row = &catalogue_settings[i];
+        const struct fact *fact = facts_get(config, row->key);
+        if (row->compared == COMPARED_KIND && row->nvml.words && fact && fact->kind == FACT_TEXT &&
+            !catalogue_kind_is_usual(row, fact))
+            strbuf_printf(out, ", %s %s", row->words, fact->text);
+    }
 }
 
 const char *catalogue_words(const char *key)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/str.h"
 #include "catalogue/nvml.h"
 #include "inventory/inventory.h"
 #include "inventory/results.h"
@@ -80,7 +81,7 @@ enum fact_compared {
     COMPARED_NOT,       /* a rule checks it */
     COMPARED_DIFFERENT, /* must not differ */
     COMPARED_LOWER,     /* must not be lower */
-    COMPARED_KIND,      /* may differ: GPUs with equal ones are a population of the model */
+    COMPARED_KIND,      /* may differ: GPUs with the same are a population of the model */
 };
 
 struct health_row {
@@ -115,7 +116,9 @@ struct setting_row {
     struct nvml_question nvml;
     enum fact_compared compared;
     enum inventory_kind kind;
-    bool by_board; /* the board part determines it: compared among GPUs with the same one */
+    bool by_board;       /* the board part determines it: compared among GPUs with the same one */
+    const char *figures; /* COMPARED_KIND: the figures whose names begin like this are not compared
+                            between kinds; NULL: all are, as between boards */
     const char *moment_unit; /* as in struct health_row */
 };
 
@@ -131,6 +134,16 @@ struct fact_manner {
     bool by_board;
 };
 struct fact_manner catalogue_manner(enum inventory_facts set, const char *key);
+
+/* Whether the figure depends on the kind that the row tells: `figures` has it. */
+bool catalogue_kind_changes(const struct setting_row *row, const char *figure);
+
+/* Whether the fact (NULL: not known) tells the usual kind: its first word, or nothing. */
+bool catalogue_kind_is_usual(const struct setting_row *row, const struct fact *fact);
+
+/* Appends the unusual kinds that the settings of a model tell, for people: ", confidential
+ * computing on". */
+void catalogue_put_kinds(const struct facts *config, struct strbuf *out);
 
 /* The words for people of a fact that is compared; NULL: the key without its unit. */
 const char *catalogue_words(const char *key);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/str.h"
 #include "inventory/gpu_result.h"
 #include "judge/symbols.h"
 
@@ -61,6 +62,7 @@ struct fleet_gpu {
     struct gpu_run run;
     bool measured; /* completely; the GPU may have been busy */
     bool busy;     /* another process computed: not compared with, not accused */
+    bool sliced;   /* a virtual GPU: others may compute on the same GPU, and nobody sees it */
     bool outlier;  /* accused, alone or with others */
     uint32_t group;
     uint32_t population; /* index into fleet.populations; GROUP_NONE: as group */
@@ -78,6 +80,7 @@ struct group {
     uint32_t name, key;
     char *id;                           /* slug, unique in the fleet; of a population, for texts */
     uint32_t part;                      /* of a population: code of its board part; 0: unknown */
+    uint32_t like;                      /* of a population: a GPU whose facts are its kind */
     size_t populations_at, populations; /* of a model: first index in fleet.populations, number */
     uint32_t *members;
     size_t count;
@@ -112,9 +115,26 @@ void fleet_add(struct fleet *fleet, const struct gpu_result *gpu);
  * model. No GPU can be added afterwards. */
 void fleet_group(struct fleet *fleet);
 
-/* Divides every model into populations: GPUs with the same board part, which nobody can change in
- * operation. */
+/* Divides every model into populations: GPUs of the same kind, by the facts that the catalogue
+ * compares as COMPARED_KIND. Among them is the board part, which nobody can change in operation. */
 void fleet_populate(struct fleet *fleet);
+
+/* How a figure of two GPUs of a model compares, by their kinds. */
+enum kinds_compare {
+    KINDS_ALIKE,  /* as of one kind */
+    KINDS_BOARDS, /* it may differ a little, as between boards */
+    KINDS_APART,  /* not at all */
+};
+enum kinds_compare fleet_kinds_compare(const struct fleet *fleet, uint32_t gpu, uint32_t other,
+                                       const char *figure);
+
+/* Whether the GPU is of an unusual kind on which the figure depends. */
+bool fleet_kind_matters(const struct fleet *fleet, uint32_t gpu, const char *figure);
+
+/* The facts in which the populations of the model differ, and what this one has of them, for
+ * people: "board.part" and "900-21010-0040-000". Either may be NULL. */
+void fleet_put_kind(const struct fleet *fleet, const struct group *model,
+                    const struct group *population, struct strbuf *keys, struct strbuf *values);
 
 /* Fills `usual` of every group and population. */
 void fleet_find_usual(struct fleet *fleet);
@@ -129,7 +149,7 @@ bool usual_holds(const struct usual *usual);
 /* At least two thirds of these GPUs, and at least three, have it: a GPU that differs is accused. */
 bool usual_is_clear(const struct usual *usual);
 
-/* Sets `busy` of all GPUs. */
+/* Sets `busy` and `sliced` of all GPUs. */
 void fleet_find_busy(struct fleet *fleet);
 
 /* Measured and not busy. */

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "catalogue/facts.h"
 #include "judge/fleet.h"
 
 bool fleet_judged(const struct fleet_gpu *gpu)
@@ -16,9 +17,11 @@ bool fleet_judged(const struct fleet_gpu *gpu)
 void fleet_find_busy(struct fleet *fleet)
 {
     const struct fact_column *processes = fleet_facts(fleet, SET_HEALTH, "processes");
+    const struct fact_column *mode = fleet_facts(fleet, SET_CONFIG, "virtualization");
     for (size_t i = 0; i < fleet->count; i++) {
         struct fleet_gpu *gpu = &fleet->gpus[i];
         gpu->busy = gpu->status == GPU_BUSY || fleet_fact_number(fleet, processes, (uint32_t)i) > 0;
+        gpu->sliced = str_equal(fleet_fact_text(fleet, mode, (uint32_t)i), "vgpu");
     }
 }
 
@@ -183,28 +186,133 @@ void fleet_group(struct fleet *fleet)
     fill_groups(fleet);
 }
 
+static const struct fact_column *kind_column(const struct fleet *fleet,
+                                             const struct setting_row *row)
+{
+    return fleet_facts(fleet, row->set == INVENTORY_BOARD ? SET_BOARD : SET_CONFIG, row->key);
+}
+
+/* The code of the GPU's kind; 0: the usual one, or not known. */
+static uint32_t kind_code(const struct fleet *fleet, const struct setting_row *row,
+                          const struct fact_column *column, uint32_t gpu)
+{
+    uint32_t code = column ? column->codes[gpu] : 0;
+    if (!fleet_known(fleet, code))
+        return 0;
+    const struct fact fact = fleet_fact(fleet, column, code);
+    return catalogue_kind_is_usual(row, &fact) ? 0 : code;
+}
+
+enum kinds_compare fleet_kinds_compare(const struct fleet *fleet, uint32_t gpu, uint32_t other,
+                                       const char *figure)
+{
+    enum kinds_compare found = KINDS_ALIKE;
+    for (size_t i = 0; i < catalogue_setting_count && found != KINDS_APART; i++) {
+        const struct setting_row *row = &catalogue_settings[i];
+        bool changes = catalogue_kind_changes(row, figure);
+        if (row->compared != COMPARED_KIND || (row->figures && !changes))
+            continue;
+        const struct fact_column *column = kind_column(fleet, row);
+        if (kind_code(fleet, row, column, gpu) != kind_code(fleet, row, column, other))
+            found = changes ? KINDS_APART : KINDS_BOARDS;
+    }
+    return found;
+}
+
+bool fleet_kind_matters(const struct fleet *fleet, uint32_t gpu, const char *figure)
+{
+    for (size_t i = 0; i < catalogue_setting_count; i++) {
+        const struct setting_row *row = &catalogue_settings[i];
+        if (catalogue_kind_changes(row, figure) &&
+            kind_code(fleet, row, kind_column(fleet, row), gpu))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the populations of the model differ in this fact. */
+static bool kind_divides(const struct fleet *fleet, const struct group *model,
+                         const struct setting_row *row, const struct fact_column *column)
+{
+    const struct group *first = &fleet->populations[model->populations_at];
+    for (size_t i = 1; i < model->populations && row->compared == COMPARED_KIND; i++)
+        if (kind_code(fleet, row, column, first[i].like) !=
+            kind_code(fleet, row, column, first->like))
+            return true;
+    return false;
+}
+
+void fleet_put_kind(const struct fleet *fleet, const struct group *model,
+                    const struct group *population, struct strbuf *keys, struct strbuf *values)
+{
+    const char *before = "";
+    for (size_t i = 0; i < catalogue_setting_count; i++) {
+        const struct setting_row *row = &catalogue_settings[i];
+        const struct fact_column *column = kind_column(fleet, row);
+        bool is_part = row->set == INVENTORY_BOARD;
+        if (!kind_divides(fleet, model, row, column))
+            continue;
+        const struct fact fact = fleet_fact(fleet, column, column->codes[population->like]);
+        if (keys)
+            strbuf_printf(keys, "%s%s.%s", before, is_part ? "board" : "config", row->key);
+        strbuf_printf(values, "%s%s%s", before, is_part ? "" : row->words, is_part ? "" : " ");
+        if (fact.kind == FACT_INT)
+            strbuf_printf(values, "%lld", (long long)fact.integer);
+        else
+            strbuf_puts(values, fact.kind == FACT_TEXT ? fact.text
+                                : row->nvml.words      ? row->nvml.words[0]
+                                                       : "unknown");
+        before = ", ";
+    }
+}
+
 struct division {
     struct fleet *fleet;
     const struct fact_column *parts; /* NULL: no GPU knows its board part */
-    uint32_t *numbers;               /* by code of a part: population + 1; 0: none in this model */
+    uint32_t *keys;                  /* per GPU: a number for its kind; 0: nothing is known */
+    uint32_t *numbers;               /* by key: population + 1; 0: none in this model */
     size_t capacity;
 };
 
-static uint32_t division_part(const struct division *division, uint32_t gpu)
+/* The key of a kind is the symbol of the codes of all its facts. */
+static void division_find_keys(struct division *division)
 {
-    uint32_t code = division->parts ? division->parts->codes[gpu] : 0;
-    return fleet_known(division->fleet, code) ? code : 0;
+    const struct fleet *fleet = division->fleet;
+    const struct fact_column **columns = mem_array(catalogue_setting_count, sizeof *columns);
+    struct symbols kinds = {0};
+    struct strbuf text = {0};
+    for (size_t k = 0; k < catalogue_setting_count; k++)
+        if (catalogue_settings[k].compared == COMPARED_KIND)
+            columns[k] = kind_column(fleet, &catalogue_settings[k]);
+    for (uint32_t gpu = 0; gpu < fleet->count; gpu++) {
+        bool known = false;
+        text.length = 0;
+        for (size_t k = 0; k < catalogue_setting_count; k++) {
+            uint32_t code = kind_code(fleet, &catalogue_settings[k], columns[k], gpu);
+            known |= columns[k] && fleet_known(fleet, columns[k]->codes[gpu]);
+            if (code)
+                strbuf_printf(&text, "%zu:%u ", k, code);
+        }
+        division->keys[gpu] = known ? symbols_of(&kinds, text.length ? text.data : "usual") : 0;
+    }
+    division->numbers = mem_array(kinds.count + 2, sizeof *division->numbers);
+    strbuf_fini(&text);
+    symbols_fini(&kinds);
+    free(columns);
 }
 
 static char *population_id(const struct division *division, const struct group *model,
                            const struct group *population)
 {
+    struct strbuf keys = {0}, values = {0};
     if (model->populations == 1)
         return str_copy(model->id);
-    const struct fact part = fleet_fact(division->fleet, division->parts, population->part);
-    return population->part && part.kind == FACT_TEXT
-               ? str_format("%s, board part %s", model->id, part.text)
-               : str_format("%s, unknown board part", model->id);
+    fleet_put_kind(division->fleet, model, population, &keys, &values);
+    bool by_part = keys.data && strncmp(keys.data, "board.part", strlen("board.part")) == 0;
+    char *id = str_format("%s, %s%s", model->id, by_part ? "board part " : "", values.data);
+    strbuf_fini(&keys);
+    strbuf_fini(&values);
+    return id;
 }
 
 static void populations_fill(const struct division *division, const struct group *model)
@@ -224,36 +332,40 @@ static void populations_fill(const struct division *division, const struct group
 }
 
 /* In this order: GPUs of a later pass join the populations that are there. */
-enum pass { MEASURED, MEASURED_UNKNOWN_PART, UNMEASURED, PASSES };
+enum pass { MEASURED, MEASURED_UNKNOWN_KIND, UNMEASURED, PASSES };
 
 static enum pass division_pass(const struct division *division, uint32_t gpu)
 {
     if (!division->fleet->gpus[gpu].measured)
         return UNMEASURED;
-    return division_part(division, gpu) ? MEASURED : MEASURED_UNKNOWN_PART;
+    return division->keys[gpu] ? MEASURED : MEASURED_UNKNOWN_KIND;
 }
 
-/* A measured GPU opens the population of its part. If its part is unknown, it joins the only
+/* A measured GPU opens the population of its kind. If nothing is known of it, it joins the only
  * population of the model; with several, it opens one of its own kind. A GPU that was not measured
- * joins the population of its part, or the first one: often nothing is known of it. */
+ * joins the population of its kind, or the first one: often nothing is known of it. */
 static void division_assign(struct division *division, const struct group *model, enum pass pass)
 {
     struct fleet *fleet = division->fleet;
     size_t before = fleet->population_count - model->populations_at;
     for (size_t i = 0; i < model->count; i++) {
-        uint32_t gpu = model->members[i], part = division_part(division, gpu);
+        uint32_t gpu = model->members[i], key = division->keys[gpu];
         bool opens = pass == MEASURED || fleet->population_count == model->populations_at ||
-                     (pass == MEASURED_UNKNOWN_PART && before > 1);
+                     (pass == MEASURED_UNKNOWN_KIND && before > 1);
         if (division_pass(division, gpu) != pass)
             continue;
-        if (!division->numbers[part] && opens) {
+        if (!division->numbers[key] && opens) {
+            uint32_t part = division->parts ? division->parts->codes[gpu] : 0;
             fleet->populations = mem_grow(fleet->populations, &division->capacity,
                                           fleet->population_count + 1, sizeof *fleet->populations);
             fleet->populations[fleet->population_count++] =
-                (struct group){.name = model->name, .key = model->key, .part = part};
-            division->numbers[part] = (uint32_t)fleet->population_count;
+                (struct group){.name = model->name,
+                               .key = model->key,
+                               .part = fleet_known(fleet, part) ? part : 0,
+                               .like = gpu};
+            division->numbers[key] = (uint32_t)fleet->population_count;
         }
-        uint32_t number = division->numbers[part];
+        uint32_t number = division->numbers[key];
         fleet->gpus[gpu].population = number ? number - 1 : (uint32_t)model->populations_at;
         fleet->populations[fleet->gpus[gpu].population].count++;
     }
@@ -264,8 +376,9 @@ void fleet_populate(struct fleet *fleet)
     struct division division = {
         .fleet = fleet,
         .parts = fleet_facts(fleet, SET_BOARD, "part"),
-        .numbers = mem_array(fleet->symbols.count, sizeof *division.numbers),
+        .keys = mem_array(fleet->count, sizeof *division.keys),
     };
+    division_find_keys(&division);
     for (size_t i = 0; i < fleet->count; i++)
         fleet->gpus[i].population = GROUP_NONE;
     for (size_t i = 0; i < fleet->group_count; i++) {
@@ -275,9 +388,10 @@ void fleet_populate(struct fleet *fleet)
             division_assign(&division, model, (enum pass)pass);
         model->populations = fleet->population_count - model->populations_at;
         for (size_t k = 0; k < model->populations; k++)
-            division.numbers[fleet->populations[model->populations_at + k].part] = 0;
+            division.numbers[division.keys[fleet->populations[model->populations_at + k].like]] = 0;
         populations_fill(&division, model);
     }
+    free(division.keys);
     free(division.numbers);
 }
 

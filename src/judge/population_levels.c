@@ -117,11 +117,17 @@ static void levels_set_small(const struct level_comparison *c,
                              const struct population_fit *reference)
 {
     double apart = levels_apart(c, reference);
+    const struct group *populations = &c->judge->fleet.populations[c->model->populations_at];
     for (size_t i = 0; i < c->model->populations; i++) {
         const struct population_fit *own = &c->fits[i];
-        if (fit_is_large(own))
-            continue;
         struct population_level *level = level_of(c, i);
+        enum kinds_compare kinds =
+            fleet_kinds_compare(&c->judge->fleet, populations[i].like,
+                                populations[reference - c->fits].like, c->rule->metric);
+        level->other_kind = kinds == KINDS_APART;
+        level->not_compared = level->other_kind && !fit_is_large(own);
+        if (fit_is_large(own) || kinds == KINDS_ALIKE)
+            continue;
         level->apart = fit_is_large(reference);
         level->width = fmax(apart, fmin(fit_distance(own, reference), POPULATION_BOARDS_APART));
     }
@@ -195,7 +201,6 @@ void population_levels_report(const struct judge *judge, const struct group *mod
 {
     const struct judge_config *config = judge->basis.config;
     const struct fleet *fleet = &judge->fleet;
-    const struct fact_column *parts = fleet_facts(fleet, SET_BOARD, "part");
     if (model->populations < 2)
         return;
     out_model->populations = mem_array(model->populations, sizeof *out_model->populations);
@@ -203,12 +208,15 @@ void population_levels_report(const struct judge *judge, const struct group *mod
     for (size_t i = 0; i < model->populations; i++) {
         size_t number = model->populations_at + i;
         const struct group *population = &fleet->populations[number];
-        const struct fact part = fleet_fact(fleet, parts, population->part);
+        struct strbuf keys = {0}, values = {0};
         struct inventory_population *out = &out_model->populations[i];
         for (size_t k = 0; k < population->count; k++)
             out->count += fleet->gpus[population->members[k]].measured;
-        out->by = str_copy("board.part");
-        out->value = str_copy(population->part ? part.text : NULL);
+        fleet_put_kind(fleet, model, population, &keys, &values);
+        bool unknown = str_equal(keys.data, "board.part") && !population->part;
+        out->by = keys.data;
+        out->value = str_copy(unknown ? NULL : values.data);
+        strbuf_fini(&values);
         for (size_t m = 0; m < config->metric_count; m++) {
             double usual = judge->levels[number * config->metric_count + m].center;
             if (isfinite(usual) && levels_differ(judge, model, m))

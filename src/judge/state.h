@@ -35,14 +35,16 @@ struct yardstick {
 
 /* A figure of the GPUs of a population, beside that of the model's largest population. */
 struct population_level {
-    double factor; /* figure * factor: the figure as it would be in the largest population */
-    double width;  /* uncertainty of what is usual in this population, as a share of the centre */
-    double center; /* the usual figure at the usual SM clock; NaN: too few GPUs have it */
-    bool differs;  /* from the largest population, by more than chance */
-    bool apart;    /* too few GPUs to find a factor, and other populations have enough */
-    double scale;  /* scale of this population / sigma of the yardstick */
-    double dof;    /* degrees of freedom of that scale */
-    double bound;  /* score that healthy GPUs hardly ever reach */
+    double factor;   /* figure * factor: the figure as it would be in the largest population */
+    double width;    /* uncertainty of what is usual in this population, as a share of the centre */
+    double center;   /* the usual figure at the usual SM clock; NaN: too few GPUs have it */
+    bool differs;    /* from the largest population, by more than chance */
+    bool apart;      /* too few GPUs to find a factor, and other populations have enough */
+    bool other_kind; /* the figure depends on the kind, and the largest population is of another */
+    bool not_compared;  /* likewise, and it has too few GPUs of its own */
+    double scale;       /* scale of this population / sigma of the yardstick */
+    double dof;         /* degrees of freedom of that scale */
+    double bound;       /* score that healthy GPUs hardly ever reach */
     double pair_bound;  /* the same for two figures of one memory that both reach it */
     double watch_bound; /* score that few healthy GPUs reach */
 };

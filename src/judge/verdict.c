@@ -26,6 +26,9 @@ const struct verdict_row verdict_rows[] = {
      .verdict = VERDICT_IGNORED},
     /* What takes an accusation back. */
     {.context = CONTEXT_BUSY, .verdict = VERDICT_WATCHED},
+    {.none = ANY(FAULT) | ANY(MINORITY) | ANY(NO_ANSWER),
+     .context = CONTEXT_SLICED,
+     .verdict = VERDICT_WATCHED},
     {.any = ANY(NOT_SEEN_AGAIN) | ANY(NOT_REPEATED) | ANY(NOT_CONFIRMED),
      .verdict = VERDICT_WATCHED},
     {.any = ANY(ALONE) | ANY(NODE_IS_FINE), .verdict = VERDICT_WATCHED},
@@ -76,6 +79,8 @@ enum verdict verdict_of(const struct judge *judge, const struct issue *issue)
         context |= CONTEXT_TRIED_TWICE;
     if (gpu->busy)
         context |= CONTEXT_BUSY;
+    if (gpu->sliced)
+        context |= CONTEXT_SLICED;
     return verdict_look_up(issue->evidence, context);
 }
 

@@ -18,6 +18,7 @@ enum context {
     CONTEXT_UNMEASURED = 1 << 1,  /* the GPU was not measured */
     CONTEXT_TRIED_TWICE = 1 << 2, /* and failed twice; a rule calls it failing */
     CONTEXT_BUSY = 1 << 3,        /* another process computed on the GPU */
+    CONTEXT_SLICED = 1 << 4,      /* a virtual GPU, whose GPU others may use at the same time */
 };
 
 /* One row of the table of verdicts. The first row that fits an issue decides. */

@@ -85,7 +85,7 @@ static size_t gather_comparable(const struct judge *judge, const struct group *g
     size_t all = yardstick_gather(judge, group, metric, left_out, work), n = 0;
     for (size_t i = 0; i < all; i++) {
         const struct population_level *level = judge_level(judge, work->gpus[i], metric);
-        if (level->apart)
+        if (level->apart || level->not_compared)
             continue;
         work->gpus[n] = work->gpus[i];
         work->values[n] = work->values[i] * level->factor;

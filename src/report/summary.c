@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "catalogue/facts.h"
 #include "markup/text.h"
 #include "report/entries.h"
 
@@ -159,7 +160,8 @@ static void summary_put_populations(struct strbuf *out, const struct report_styl
         }
     }
     strbuf_puts(out, "  ");
-    text_put_column(out, "board parts", MEMORY_COLUMNS);
+    bool by_board = str_equal(model->populations[0].by, "board.part");
+    text_put_column(out, by_board ? "board parts" : "populations", MEMORY_COLUMNS);
     strbuf_puts(out, " ");
     report_end_line(out, style, &line, MEMORY_COLUMNS + 3, MEMORY_COLUMNS + 3);
 }
@@ -172,6 +174,10 @@ static void summary_put_model(struct strbuf *out, const struct report_style *sty
     report_begin_paint(out, style, REPORT_BOLD);
     text_put_clean(out, model->name ? model->name : model->id, NAME_MAX);
     report_end_paint(out, style);
+    struct strbuf kinds = {0};
+    catalogue_put_kinds(&model->config, &kinds);
+    text_put_clean(out, kinds.data ? kinds.data : "", NAME_MAX);
+    strbuf_fini(&kinds);
     strbuf_puts(out, " (");
     text_put_clean(out, model->id, NAME_MAX);
     strbuf_printf(out, "), %u measured\n", model->count);

@@ -344,6 +344,150 @@ static void one_copy_disturbed(void **state)
     made_free(gpus, COUNT);
 }
 
+/* Some of 48 GPUs are of another kind: every second node, or the first `few`. Their host links are
+ * slower by the factor; main memory is as that of all. */
+struct kind_case {
+    const char *key, *word;
+    size_t few; /* 0: every second node */
+    double host, latency;
+    /* GPU-001 is of that kind; then its bandwidth of main memory, or of the host link, falls. */
+    double own_main, own_host;
+    const char *accused_of; /* NULL: nobody */
+    const char *by, *value; /* of the second population that is listed; NULL: any */
+};
+
+static void judge_kind(const struct kind_case *c, size_t number)
+{
+    enum { GPUS = 48 };
+    struct gpu_result *gpus = made_fleet(GPUS, 700 + number);
+    for (size_t i = 0; i < GPUS; i++) {
+        bool other = c->few ? i < c->few : i / MADE_PER_NODE % 2 == 0;
+        facts_set_text(&gpus[i].config, c->key,
+                       strcmp(c->key, "virtualization") == 0 ? "none" : "off");
+        if (!other)
+            continue;
+        facts_set_text(&gpus[i].config, c->key, c->word);
+        made_scale(&gpus[i], "host.bandwidth.h2d", c->host);
+        made_scale(&gpus[i], "host.bandwidth.d2h", c->host);
+        made_scale(&gpus[i], "main.latency", c->latency);
+    }
+    made_scale(&gpus[1], "main.bandwidth.read", c->own_main);
+    made_scale(&gpus[1], "host.bandwidth.h2d", c->own_host);
+    made_scale(&gpus[1], "host.bandwidth.d2h", c->own_host);
+    struct inventory inventory = made_judged(gpus, GPUS);
+    const struct inventory_model *model = &inventory.models[0];
+    if (inventory.total_outliers != (c->accused_of ? 1 : 0) || inventory.node_finding_count)
+        fail_msg("case %zu: %u outliers, %zu places: %s", number, inventory.total_outliers,
+                 inventory.node_finding_count,
+                 inventory.node_finding_count ? inventory.node_findings[0].finding : "");
+    if (c->accused_of)
+        assert_non_null(made_finding(made_outlier(&inventory, "GPU-001"), c->accused_of));
+    assert_int_equal(model->population_count, 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_string_equal(model->populations[i].by, c->by);
+    bool first = strcmp(model->populations[0].value, c->value) == 0;
+    assert_string_equal(model->populations[first ? 0 : 1].value, c->value);
+    inventory_fini(&inventory);
+    made_free(gpus, GPUS);
+}
+
+static void kinds_are_no_outliers(void **state)
+{
+    (void)state;
+#define PASSTHROUGH "virtualization", "passthrough"
+#define BY_PASSTHROUGH "config.virtualization", "virtualization passthrough"
+#define CONFIDENTIAL "confidential_computing", "on"
+#define BY_CONFIDENTIAL "config.confidential_computing", "confidential computing on"
+    static const struct kind_case cases[] = {
+        {PASSTHROUGH, 0, 1, 1, 1, 1, NULL, BY_PASSTHROUGH},
+        {PASSTHROUGH, 0, 0.8, 1, 1, 1, NULL, BY_PASSTHROUGH},
+        {PASSTHROUGH, 2, 0.8, 1, 1, 1, NULL, BY_PASSTHROUGH},
+        {CONFIDENTIAL, 0, 0.15, 1, 1, 1, NULL, BY_CONFIDENTIAL},
+        {CONFIDENTIAL, 2, 0.15, 1, 1, 1, NULL, BY_CONFIDENTIAL},
+        {CONFIDENTIAL, 4, 0.15, 1, 1, 1, NULL, BY_CONFIDENTIAL},
+        /* A fault of the GPU is found whatever its kind is; one of its link, among its like. */
+        {PASSTHROUGH, 0, 0.8, 1, 0.8, 1, "main.bandwidth.read", BY_PASSTHROUGH},
+        {PASSTHROUGH, 2, 0.8, 1, 0.8, 1, "main.bandwidth.read", BY_PASSTHROUGH},
+        {CONFIDENTIAL, 0, 0.15, 1, 0.8, 1, "main.bandwidth.read", BY_CONFIDENTIAL},
+        {CONFIDENTIAL, 2, 0.15, 1, 0.8, 1, "main.bandwidth.read", BY_CONFIDENTIAL},
+        {CONFIDENTIAL, 0, 0.15, 1, 1, 0.6, "host.bandwidth.h2d", BY_CONFIDENTIAL},
+        {CONFIDENTIAL, 2, 0.15, 1, 1, 0.6, NULL, BY_CONFIDENTIAL},
+        {"confidential_computing", "protected_pcie", 0, 0.15, 1, 1, 1, NULL,
+         "config.confidential_computing", "confidential computing protected_pcie"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        judge_kind(&cases[i], i);
+}
+
+/* MIG instances of seven places, of which one is 8 % farther from its memory: no fault. One that
+ * lost a fifth of its bandwidth is found; of two GPUs one that lost half. On one GPU alone nobody
+ * knows what places are like: it is watched. */
+static void instances(void **state)
+{
+    (void)state;
+    enum { PLACES = 7 };
+    static const struct {
+        size_t gpus;
+        double far, broken;
+    } cases[] = {{20, 1.08, 1}, {20, 1.08, 0.8}, {1, 1.04, 1}, {1, 1, 0.5}, {2, 1.04, 0.5}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        size_t count = cases[c].gpus * PLACES;
+        struct gpu_result *gpus = made_fleet_of(count, 800 + c, 0, 0.003);
+        for (size_t i = 0; i < count; i++) {
+            facts_set_bool(&gpus[i].config, "mig", true);
+            facts_set_text(&gpus[i].config, "health_of", "whole GPU");
+            facts_set_int(&gpus[i].config, "mig_gpu_instance", (int64_t)(7 + i % PLACES));
+            if (i % PLACES == 3)
+                made_scale(&gpus[i], "main.latency", cases[c].far);
+        }
+        made_scale(&gpus[5], "main.bandwidth.read", cases[c].broken);
+        facts_set_int(&gpus[2].health, "ecc_uncorrected_volatile", 1);
+        struct inventory inventory = made_judged(gpus, count);
+        bool broken = cases[c].broken < 1;
+        bool alone = cases[c].gpus == 1;
+        if (inventory.total_outliers != (broken && !alone ? 2 : 1) ||
+            (broken && !made_finding(alone ? made_watched(&inventory, "GPU-005")
+                                           : made_outlier(&inventory, "GPU-005"),
+                                     "main.bandwidth.read")))
+            fail_msg("case %zu: %u outliers", c, inventory.total_outliers);
+        const struct inventory_finding *error =
+            made_finding(made_outlier(&inventory, "GPU-002"), "health.ecc_uncorrected_volatile");
+        assert_string_equal(error->cause, "uncorrectable ECC errors since the driver was loaded: 1 "
+                                          "(of the whole GPU)");
+        inventory_fini(&inventory);
+        made_free(gpus, count);
+    }
+}
+
+/* Its own past counts only if it was of the same kind then. */
+static void kind_has_changed(void **state)
+{
+    (void)state;
+    enum { GPUS = 16 };
+    static const char *const words[] = {"off", "on"};
+    for (size_t c = 0; c < 4; c++) {
+        struct gpu_result *gpus = made_fleet(GPUS, 900);
+        facts_set_text(&gpus[3].config, "confidential_computing", words[c / 2]);
+        struct inventory then = made_judged(gpus, GPUS), now = {0};
+        const struct judge_basis basis = {
+            .config = made_config(), .baseline = &then, .drift_only = true};
+        facts_set_text(&gpus[3].config, "confidential_computing", words[c % 2]);
+        made_scale(&gpus[3], "host.bandwidth.h2d", 0.4);
+        made_scale(&gpus[3], "host.bandwidth.d2h", 0.4);
+        assert_int_equal(made_judge(gpus, GPUS, false, &basis, &now, NULL), 0);
+        bool changed = c / 2 != c % 2;
+        const struct inventory_outlier *found = made_outlier(&now, "GPU-003");
+        if ((found != NULL) == changed)
+            fail_msg("case %zu: %s", c, found ? found->findings[0].cause : "not found");
+        if (changed)
+            assert_non_null(
+                made_finding(made_watched(&now, "GPU-003"), "config.confidential_computing"));
+        inventory_fini(&now);
+        inventory_fini(&then);
+        made_free(gpus, GPUS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +506,9 @@ int main(void)
         cmocka_unit_test(figures_alone_excuse_nobody),
         cmocka_unit_test(vbios_of_a_board),
         cmocka_unit_test(one_copy_disturbed),
+        cmocka_unit_test(kinds_are_no_outliers),
+        cmocka_unit_test(instances),
+        cmocka_unit_test(kind_has_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

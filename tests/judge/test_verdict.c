@@ -24,7 +24,8 @@ static void put_evidence(struct strbuf *out, evidence_set set)
 
 static void put_context(struct strbuf *out, unsigned with, unsigned without)
 {
-    static const char *const names[] = {"other_basis", "unmeasured", "tried_twice", "busy"};
+    static const char *const names[] = {"other_basis", "unmeasured", "tried_twice", "busy",
+                                        "sliced"};
     const char *before = "";
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         if (!((with | without) >> i & 1))
@@ -165,6 +166,7 @@ static void in_context(void **state)
         enum gpu_status status, first_status;
         bool busy, drift_only;
         enum verdict verdict;
+        bool sliced;
     } cases[] = {
         {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_OK, false, false, VERDICT_ACCUSED},
         {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_OK, true, false, VERDICT_WATCHED},
@@ -187,12 +189,20 @@ static void in_context(void **state)
          VERDICT_WATCHED},
         {EVIDENCE(WORKER), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_FAILED, false, false,
          VERDICT_WATCHED},
+        /* A virtual GPU: figures depend on its neighbours, errors do not. */
+        {EVIDENCE(BEYOND), BASIS_FLEET, KIND_DEGRADED, GPU_OK, GPU_OK, false, false,
+         VERDICT_WATCHED, .sliced = true},
+        {EVIDENCE(UNSTEADY), BASIS_FLEET, KIND_DEGRADED, GPU_OK, GPU_OK, false, false,
+         VERDICT_WATCHED, .sliced = true},
+        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_OK, false, false, VERDICT_ACCUSED,
+         .sliced = true},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fleet_gpu gpu = {.status = cases[i].status,
                                 .run.first_status = cases[i].first_status,
                                 .measured = cases[i].status == GPU_OK,
-                                .busy = cases[i].busy};
+                                .busy = cases[i].busy,
+                                .sliced = cases[i].sliced};
         const struct finding finding = {.kind = cases[i].kind};
         const struct issue issue = {.evidence = cases[i].evidence, .basis = cases[i].basis};
         const struct judge judge = {.basis.drift_only = cases[i].drift_only,

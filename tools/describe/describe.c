@@ -31,6 +31,8 @@ static void put_compared(struct strbuf *out, struct fact_manner manner)
         strbuf_printf(out, "other than most of the model: %s", kind);
     else if (manner.compared == COMPARED_LOWER)
         strbuf_printf(out, "lower than most of the model: %s", kind);
+    else if (manner.compared == COMPARED_KIND)
+        strbuf_puts(out, "divides the model into populations");
     if (manner.by_board && manner.compared != COMPARED_NOT)
         strbuf_puts(out, ", among equal board parts");
 }
@@ -108,6 +110,8 @@ static void print_facts(struct strbuf *out)
         put_source(out, &row->nvml);
         strbuf_puts(out, " | ");
         put_compared(out, catalogue_manner(row->set, row->key));
+        if (row->figures)
+            strbuf_printf(out, "; `%s*` is not compared between them", row->figures);
         strbuf_puts(out, " |\n");
     }
 }

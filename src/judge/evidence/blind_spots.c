@@ -47,9 +47,10 @@ static void report_worse_populations(const struct judge *judge, const struct gro
     for (size_t i = 0; i < model->populations; i++)
         for (size_t m = 0; m < config->metric_count; m++) {
             size_t number = model->populations_at + i;
-            double factor = judge->levels[number * config->metric_count + m].factor;
-            double loss = judge_worse_share(config->metrics[m].worse, 1 / factor - 1);
-            if (loss > POPULATION_BOARDS_APART)
+            const struct population_level *level =
+                &judge->levels[number * config->metric_count + m];
+            double loss = judge_worse_share(config->metrics[m].worse, 1 / level->factor - 1);
+            if (loss > POPULATION_BOARDS_APART && !level->other_kind)
                 add_remark(
                     inventory,
                     str_format("all GPUs of %s: %s is %.0f %% worse than in the largest "

@@ -1,6 +1,7 @@
 /* Measured values against the values that the driver reports for the same GPU. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -62,15 +63,28 @@ static void claim_report(struct judge *judge, uint32_t gpu, const struct claim *
     findings_add(judge, finding, text.data);
 }
 
-/* Needs no peers: the memory clock, for example, may be low on all GPUs. */
+/* Confidential computing encrypts what goes over the link. */
+static bool link_is_encrypted(const struct fleet *fleet, uint32_t gpu)
+{
+    const char *mode =
+        fleet_fact_text(fleet, fleet_facts(fleet, SET_CONFIG, "confidential_computing"), gpu);
+    return mode && strcmp(mode, "off") != 0;
+}
+
+/* Needs no peers: the memory clock, for example, may be low on all GPUs. Whether drivers report the
+ * L2 of a MIG instance or of its GPU is not known. */
 static void claims_check_gpu(struct judge *judge, uint32_t gpu)
 {
     const struct fleet *fleet = &judge->fleet;
-    double link = link_gbs(claim_fact(fleet, SET_CONFIG, "pcie_gen", gpu),
-                           claim_fact(fleet, SET_CONFIG, "pcie_width", gpu));
+    double link = link_is_encrypted(fleet, gpu)
+                      ? NAN
+                      : link_gbs(claim_fact(fleet, SET_CONFIG, "pcie_gen", gpu),
+                                 claim_fact(fleet, SET_CONFIG, "pcie_width", gpu));
+    double l2 = claim_fact(fleet, SET_CONFIG, "mig", gpu) > 0
+                    ? NAN
+                    : claim_fact(fleet, SET_HARDWARE, "l2_bytes", gpu);
     const struct claim claims[] = {
-        {"l2.size", "B", fleet_value(fleet, "l2.size", gpu, false),
-         claim_fact(fleet, SET_HARDWARE, "l2_bytes", gpu), MEASURED, L2_SEEN, L2_SEEN,
+        {"l2.size", "B", fleet_value(fleet, "l2.size", gpu, false), l2, MEASURED, L2_SEEN, L2_SEEN,
          KIND_DEGRADED},
         {"sm.count", "", fleet_value(fleet, "sm.count", gpu, false),
          claim_fact(fleet, SET_HARDWARE, "sms", gpu), MEASURED, 1, 1, KIND_DEGRADED},
@@ -138,7 +152,7 @@ void stage_claims(struct judge *judge)
     const struct fleet *fleet = &judge->fleet;
     double *numbers = mem_array(fleet->count, sizeof *numbers);
     for (size_t i = 0; i < fleet->count; i++)
-        if (fleet_judged(&fleet->gpus[fleet->order[i]]))
+        if (fleet_judged(&fleet->gpus[fleet->order[i]]) && !fleet->gpus[fleet->order[i]].sliced)
             claims_check_gpu(judge, fleet->order[i]);
     for (size_t g = 0; g < fleet->group_count; g++)
         claims_check_memory(judge, &fleet->groups[g], numbers);

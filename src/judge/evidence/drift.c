@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "catalogue/facts.h"
 #include "inventory/results.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
@@ -64,6 +65,26 @@ static double clock_then(const struct drift_view *view, const struct group *grou
     return clock && usual > 0 ? clock->value / usual : 1;
 }
 
+/* Whether the GPU was of another kind in the baseline, on which the figure depends. */
+static bool kind_changed(const struct drift_view *view, uint32_t gpu, const char *figure)
+{
+    const struct fleet *fleet = &view->judge->fleet;
+    for (size_t i = 0; i < catalogue_setting_count; i++) {
+        const struct setting_row *row = &catalogue_settings[i];
+        if (!catalogue_kind_changes(row, figure))
+            continue;
+        const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, row->key);
+        const struct fact is = column ? fleet_fact(fleet, column, column->codes[gpu])
+                                      : (struct fact){.kind = FACT_UNKNOWN};
+        const struct fact *was =
+            inventory_fact_of(view->lookup, view->then[gpu], INVENTORY_CONFIG, row->key);
+        bool usual = catalogue_kind_is_usual(row, &is);
+        if (usual != catalogue_kind_is_usual(row, was) || (!usual && !fact_equal(was, &is)))
+            return true;
+    }
+    return false;
+}
+
 static size_t drift_gather(const struct drift_view *view, const struct group *group, size_t metric)
 {
     const struct judge *judge = view->judge;
@@ -77,7 +98,7 @@ static size_t drift_gather(const struct drift_view *view, const struct group *gr
         const struct cell *is = fleet_number(column, gpu, false);
         const struct inventory_value *was = then ? value_then(then, rule->metric) : NULL;
         if (!is || !was || was->value == 0 || then->status == GPU_BUSY ||
-            !fleet_judged(&judge->fleet.gpus[gpu]))
+            !fleet_judged(&judge->fleet.gpus[gpu]) || kind_changed(view, gpu, rule->metric))
             continue;
         double ratio = clock_then(view, group, then);
         double factor = 1 / (1 + y->clock_share * (ratio - 1));

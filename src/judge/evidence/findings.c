@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "judge/state.h"
 
 const struct evidence_kind evidence_kinds[EVIDENCE_COUNT] = {
@@ -108,12 +109,26 @@ static uint32_t issue_begin(struct findings *findings, const struct finding *fin
     return (uint32_t)findings->issue_count - 1;
 }
 
+/* What NVML reports of a MIG instance is of its GPU; `health_of` says so. */
+static bool finding_is_of_whole_gpu(const struct judge *judge, const struct finding *finding)
+{
+    const struct fleet *fleet = &judge->fleet;
+    return finding->issue == ISSUE_NEW &&
+           strncmp(fleet_text(fleet, finding->metric), "health.", 7) == 0 &&
+           fleet_fact_text(fleet, fleet_facts(fleet, SET_CONFIG, "health_of"), finding->gpu);
+}
+
 void findings_add(struct judge *judge, struct finding finding, char *cause)
 {
     struct findings *findings = &judge->findings;
     struct finding *items =
         mem_grow((void *)findings->items, &findings->capacity, findings->count + 1, sizeof *items);
     findings->items = items;
+    if (cause && finding_is_of_whole_gpu(judge, &finding)) {
+        char *more = str_format("%s (of the whole GPU)", cause);
+        free(cause);
+        cause = more;
+    }
     if (cause)
         finding.cause = arena_copy(&findings->causes, cause, strlen(cause));
     free(cause);

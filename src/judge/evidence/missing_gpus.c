@@ -20,7 +20,7 @@ struct census_node {
     uint32_t seen;      /* GPUs that were listed */
     uint32_t given;     /* GPUs that the job could use there; 0: not known */
     uint32_t had;       /* in the baseline, without those that are on another node now */
-    bool mig;           /* its instances are no measure of its GPUs */
+    bool parts;         /* it has MIG instances or virtual GPUs, which are no measure of its GPUs */
     bool listed;        /* there is an entry for it */
     bool failed;        /* a rank there could not list its GPUs */
     const char *reason; /* why, if the driver was to list some; NULL: not known */
@@ -42,15 +42,18 @@ static int census_gpu_order(const void *left, const void *right)
     return order ? order : str_order((*a)->model, (*b)->model);
 }
 
-static bool gpu_is_mig(const struct inventory_gpu *gpu)
+static bool gpu_is_part(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu)
 {
     const struct fact *mig = facts_get(&gpu->config, "mig");
+    const struct fact *mode = inventory_fact_of(lookup, gpu, INVENTORY_CONFIG, "virtualization");
     return (gpu->uuid && strncmp(gpu->uuid, "MIG-", 4) == 0) ||
-           (mig && mig->kind == FACT_BOOL && mig->flag);
+           (mig && mig->kind == FACT_BOOL && mig->flag) ||
+           (mode && mode->kind == FACT_TEXT && strcmp(mode->text, "vgpu") == 0);
 }
 
 /* gpus: those of one node, sorted by model. */
-static void census_fill_node(const struct inventory_gpu *const *gpus, size_t count,
+static void census_fill_node(const struct inventory_lookup *lookup,
+                             const struct inventory_gpu *const *gpus, size_t count,
                              struct census_node *out)
 {
     struct strbuf models = {0};
@@ -58,7 +61,7 @@ static void census_fill_node(const struct inventory_gpu *const *gpus, size_t cou
     out->seen = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         uint32_t given = gpus[i]->run.gpus_allocated;
-        out->mig |= gpu_is_mig(gpus[i]);
+        out->parts |= gpu_is_part(lookup, gpus[i]);
         if (given && (!out->given || given < out->given))
             out->given = given;
         if (!i || !str_equal(gpus[i]->model, gpus[i - 1]->model))
@@ -142,6 +145,7 @@ static struct node_census census_take(const struct inventory *inventory,
                                       const struct inventory *baseline)
 {
     const struct inventory_gpu **gpus = mem_array(inventory->gpu_count, sizeof *gpus);
+    struct inventory_lookup *lookup = inventory_lookup_create(inventory);
     struct node_census census = {0};
     size_t count = 0;
     census.items =
@@ -154,9 +158,10 @@ static struct node_census census_take(const struct inventory *inventory,
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && str_equal(gpus[i]->node, gpus[end]->node);)
             end++;
-        census_fill_node(gpus + i, end - i, &census.items[census.count++]);
+        census_fill_node(lookup, gpus + i, end - i, &census.items[census.count++]);
     }
     free(gpus);
+    inventory_lookup_destroy(lookup);
     census.named = census.count;
     census_add_ranks(&census, inventory);
     census.trusted = census_is_trusted(&census);
@@ -233,8 +238,8 @@ static void missing_judge_alone(const struct judge_basis *basis, const struct no
     uint32_t setting = gpus_by_setting(basis->config, node);
     uint32_t expected = setting ? setting : node->had;
     bool sure = node->seen && !node->failed && !census->unsure;
-    bool fewer = !node->mig && node->seen < expected && !was_given_fewer(node, expected);
-    bool given = !node->mig && node->given && node->seen < node->given;
+    bool fewer = !node->parts && node->seen < expected && !was_given_fewer(node, expected);
+    bool given = !node->parts && node->given && node->seen < node->given;
     if (given && !(fewer && sure))
         missing_add(inventory, node, census->trusted && !census->unsure,
                     str_format("%u of %u GPUs that the job was given%s%s", node->seen, node->given,
@@ -259,7 +264,7 @@ static void missing_judge_kind(const struct judge_basis *basis, const struct nod
         while (end < count && nodes[end].seen == node->seen)
             end++;
         missing_judge_alone(basis, census, node, inventory);
-        if (node->listed || !clear || node->mig || node->failed || node->seen >= majority.usual ||
+        if (node->listed || !clear || node->parts || node->failed || node->seen >= majority.usual ||
             was_given_fewer(node, majority.usual))
             continue;
         bool sure = !census->unsure && !node_may_be_right(&majority, node->seen, end - first);
@@ -298,11 +303,11 @@ static void missing_judge_lacking(struct census_node *nodes, size_t count,
     const char *model = find_lacking_model(nodes->models, others->models, &length);
     size_t all = count + other_count;
     bool rare = count < 3 || 10 * count < all;
-    if (!model || !rare || other_count < 3 || 3 * other_count < 2 * all || others->mig)
+    if (!model || !rare || other_count < 3 || 3 * other_count < 2 * all || others->parts)
         return;
     for (size_t i = 0; i < count; i++) {
         struct census_node *node = &nodes[i];
-        if (node->listed || node->mig || node->failed || node->seen >= majority.usual ||
+        if (node->listed || node->parts || node->failed || node->seen >= majority.usual ||
             was_given_fewer(node, majority.usual))
             continue;
         missing_add(inventory, node, false,

@@ -89,6 +89,8 @@ static void trial_score(struct trial *trial, const struct group *group, size_t m
     if (!cell || !fleet_judged(&trial->judge->fleet.gpus[gpu]))
         return;
     const struct population_level *level = judge_level(trial->judge, gpu, metric);
+    if (level->not_compared)
+        return;
     double value = cell->value * judge_common_factor(trial->judge, y, gpu, metric);
     double worse = judge_worse_share(rule->worse, (value - y->center) / fabs(y->center));
     double score =

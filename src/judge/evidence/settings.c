@@ -69,7 +69,7 @@ static void fact_compare(const struct fleet *fleet, struct fact_comparison *c)
     const char *key = fleet_text(fleet, c->column->head.name);
     enum fact_compared compared = c->manner.compared;
     c->count = 0;
-    if (compared == COMPARED_NOT || c->usual->votes == c->usual->known)
+    if (compared == COMPARED_NOT || compared == COMPARED_KIND || c->usual->votes == c->usual->known)
         return;
     for (size_t i = 0; i < c->group->count; i++) {
         uint32_t gpu = c->group->members[i];

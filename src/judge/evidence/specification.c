@@ -85,7 +85,8 @@ static void reference_check_figure(struct judge *judge, const struct reference_e
                                 100 * entry->tolerance));
 }
 
-/* Specifications are for whole GPUs, not for MIG instances. */
+/* Specifications are for whole GPUs, not for MIG instances and virtual GPUs; figures that depend on
+ * the kind of the GPU are not compared with them. */
 void stage_references(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
@@ -96,13 +97,14 @@ void stage_references(struct judge *judge)
             judge_references_find(judge->basis.references, fleet_text(fleet, group->name));
         for (size_t i = 0; i < group->count && reference; i++) {
             uint32_t gpu = group->members[i];
-            if (!fleet_judged(&fleet->gpus[gpu]) || fleet_fact_number(fleet, mig, gpu) > 0)
+            if (!fleet_judged(&fleet->gpus[gpu]) || fleet_fact_number(fleet, mig, gpu) > 0 ||
+                fleet->gpus[gpu].sliced)
                 continue;
             for (size_t e = 0; e < reference->entry_count; e++) {
                 const struct reference_entry *entry = &reference->entries[e];
                 if (entry->kind == REFERENCE_HARDWARE)
                     reference_check_hardware(judge, entry, gpu);
-                else
+                else if (!fleet_kind_matters(fleet, gpu, entry->key))
                     reference_check_figure(judge, entry, gpu);
             }
         }

@@ -261,6 +261,10 @@ static size_t count_few(const struct judge *judge, const struct group *populatio
         count += fleet_judged(&judge->fleet.gpus[gpu]) && !judge->other_hardware[gpu] &&
                  fleet_number(judge->columns[metric], gpu, false);
     }
+    /* Of GPUs elsewhere it is not known of what kind they are. */
+    if (fleet_kind_matters(&judge->fleet, population->like,
+                           judge->basis.config->metrics[metric].metric))
+        return 0;
     return count < YARDSTICK_MIN ? count : 0;
 }
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "catalogue/facts.h"
 #include "inventory/results.h"
 #include "judge/robust.h"
 #include "judge/world.h"
@@ -96,8 +97,21 @@ static void share_add_sample(struct share *share, const struct sample *sample)
     share->samples[share->sample_count++] = *sample;
 }
 
-static void share_add_gpu(struct share *share, size_t order, const struct inventory_model *model,
-                          const struct inventory_gpu *gpu)
+/* Whether the figure depends on the kind of the GPU, which a sketch does not tell. */
+static bool share_kind_matters(const struct inventory_lookup *lookup,
+                               const struct inventory_gpu *gpu, const char *metric)
+{
+    for (size_t i = 0; i < catalogue_setting_count; i++) {
+        const struct setting_row *row = &catalogue_settings[i];
+        if (catalogue_kind_changes(row, metric) &&
+            !catalogue_kind_is_usual(row, inventory_fact_of(lookup, gpu, row->set, row->key)))
+            return true;
+    }
+    return false;
+}
+
+static void share_add_gpu(struct share *share, size_t order, const struct inventory_lookup *lookup,
+                          const struct inventory_model *model, const struct inventory_gpu *gpu)
 {
     const struct inventory_value *clock = inventory_value_of(gpu, SM_CLOCK);
     struct sample sample = {.name = model->name ? model->name : "",
@@ -119,7 +133,8 @@ static void share_add_gpu(struct share *share, size_t order, const struct invent
         sample.value = repeated ? again : value->value;
         sample.clock = repeated && isfinite(second_clock) ? second_clock : first_clock;
         sample.spread = isfinite(value->spread) ? fabs(value->spread) : 0;
-        if (inventory_value_is_good(value) && rule_of(share, value->metric))
+        if (inventory_value_is_good(value) && rule_of(share, value->metric) &&
+            !share_kind_matters(lookup, gpu, value->metric))
             share_add_sample(share, &sample);
     }
 }
@@ -132,7 +147,7 @@ static void share_add_inventory(struct share *share, size_t order)
         const struct inventory_gpu *gpu = &inventory->gpus[g];
         const struct inventory_model *model = inventory_model_of(lookup, gpu);
         if (model && model->key && !share_is_left_out(share, gpu))
-            share_add_gpu(share, order, model, gpu);
+            share_add_gpu(share, order, lookup, model, gpu);
     }
     inventory_lookup_destroy(lookup);
 }

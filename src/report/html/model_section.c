@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "catalogue/facts.h"
 #include "markup/html.h"
 #include "markup/table.h"
 #include "report/html/sections.h"
@@ -159,8 +160,12 @@ static void model_put_populations(struct strbuf *out, const struct inventory_mod
 {
     if (!model->population_count)
         return;
-    strbuf_puts(out, "<details open><summary>Populations: GPUs with the same board part</summary>");
-    table_begin(out, NULL, "board part|#GPUs|usual figures that differ");
+    bool by_board = str_equal(model->populations[0].by, "board.part");
+    strbuf_printf(out, "<details open><summary>Populations: GPUs %s</summary>",
+                  by_board ? "with the same board part" : "of the same kind");
+    table_begin(out, NULL,
+                by_board ? "board part|#GPUs|usual figures that differ"
+                         : "kind|#GPUs|usual figures that differ");
     for (size_t i = 0; i < model->population_count; i++) {
         const struct inventory_population *population = &model->populations[i];
         table_row(out);
@@ -358,6 +363,10 @@ void html_model_section(struct strbuf *out, const struct html_data *data,
         references && m->name ? judge_references_find(references, m->name) : NULL;
     strbuf_printf(out, "<section id=m%zu><h2>", (size_t)(model - data->models));
     html_text(out, m->name ? m->name : m->id, HTML_NAME);
+    struct strbuf kinds = {0};
+    catalogue_put_kinds(&m->config, &kinds);
+    html_text(out, kinds.data ? kinds.data : "", HTML_NAME);
+    strbuf_fini(&kinds);
     strbuf_puts(out, "</h2>\n<p>");
     html_count(out, m->count, "GPU", "GPUs");
     strbuf_puts(out, m->count == 1
