@@ -1,4 +1,6 @@
-"""A ReFrame test: surveys the GPUs of a node, fails if one is not known to be healthy, and logs their figures.
+"""Run with a stand-in for ReFrame only (docs/integrations.md), never in ReFrame itself.
+
+A ReFrame test: surveys the GPUs of a node, fails if one is not known to be healthy, and logs their figures.
 
 reframe -c gpumemtopo_check.py -r -S gpus=8
 

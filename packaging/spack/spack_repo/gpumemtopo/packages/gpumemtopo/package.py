@@ -1,4 +1,6 @@
-"""Spack package of gpumemtopo. `tools/release` writes a copy of this file with the checksum of the tarball.
+"""Never run in Spack: a test executes it with replacements for Spack's directives.
+
+Spack package of gpumemtopo. `tools/release` writes a copy of this file with the checksum of the tarball.
 
 Put that copy here, then, in the folder of the tarball:
     spack repo add .../packaging/spack/spack_repo/gpumemtopo
