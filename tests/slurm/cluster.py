@@ -30,14 +30,20 @@ def missing():
     return None
 
 
-FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
+# Control groups of version 1 or 2, whichever the machine has: cgroup.conf, a file that must be writable, and the folder
+# in which Slurm makes its own. It makes those of version 2 without systemd.
+CGROUPS = (
+    ("CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n", pathlib.Path("/sys/fs/cgroup/freezer/release_agent"),
+     pathlib.Path("/sys/fs/cgroup/freezer")),
+    ("CgroupPlugin=cgroup/v2\nCgroupMountpoint=/sys/fs/cgroup\nIgnoreSystemd=yes\n",
+     pathlib.Path("/sys/fs/cgroup/cgroup.subtree_control"), pathlib.Path("/sys/fs/cgroup/system.slice")),
+)
+CGROUP = next((row for row in CGROUPS if os.access(row[1], os.W_OK)), None)
 
 
 def missing_proctrack(name):
     """Why Slurm cannot track processes in this way here; None: it can."""
-    if name == "cgroup" and not os.access(FREEZER / "release_agent", os.W_OK):
-        return f"no control groups of version 1 that may be written: {FREEZER}"
-    return None
+    return "no control groups that may be written" if name == "cgroup" and not CGROUP else None
 
 
 def free_ports(count):
@@ -158,7 +164,9 @@ class Cluster:
         (self.folder / "slurm.conf").write_text(CONFIG.format(
             host=host, ctld_port=ports[-1], folder=self.folder, nodes="\n".join(lines), more=more,
             proctrack=self.proctrack, first_job=1 + os.getpid() % 60000 * 1000))  # other clusters run on this host
-        (self.folder / "cgroup.conf").write_text(f"CgroupPlugin=cgroup/v1\nCgroupMountpoint={FREEZER.parent}\n")
+        if self.proctrack == "cgroup":
+            (self.folder / "cgroup.conf").write_text(CGROUP[0])
+            CGROUP[2].mkdir(exist_ok=True)
         (self.folder / "gres.conf").write_text("\n".join(gres) + "\n")
 
     def spawn(self, name, *command):
@@ -252,7 +260,7 @@ class Cluster:
         """The control groups that Slurm left. Processes that were just killed may still be in one."""
         end = time.monotonic() + 5
         for node in self.nodes:
-            for group in sorted(FREEZER.glob(f"slurm_{node}/**/"), reverse=True):
+            for group in sorted(CGROUP[2].glob(f"*{node}*/**/"), reverse=True):
                 while group.exists():
                     try:
                         group.rmdir()

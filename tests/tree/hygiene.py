@@ -23,7 +23,7 @@ for folder in ("src", "tests"):
             if len(line) > 100:
                 problems.append(f"{where}:{number}: {len(line)} columns")
 # A name with a capital letter stands for any: configs/sim/NAME.yaml.
-named = re.compile(r"\b(?:src|tests|tools|configs|docs|slurm|integrations|reports)/[a-z0-9_/.-]*\w\.[a-z]+\b")
+named = re.compile(r"(?<!/etc/)\b(?:src|tests|tools|configs|docs|slurm|integrations|reports)/[a-z0-9_/.-]*\w\.[a-z]+\b")
 linked = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 for path in sorted(root.glob("*.md")) + sorted(root.glob("[dst]*/*.md")):
     for number, line in enumerate(path.read_text().splitlines(), 1):

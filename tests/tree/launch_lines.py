@@ -22,7 +22,8 @@ for path in sorted(paths):
             continue
         seen += 1
         script = found[1] == "srun" and path.parent.name == "slurm" and path.suffix != ".md"
-        for flag in SCRIPT if script else WANTED[found[1]]:
+        simulated = found[1] == "srun" and "--simulate" in line  # needs no GPUs
+        for flag in SCRIPT if script else () if simulated else WANTED[found[1]]:
             if flag not in line:
                 problems.append(f"{path.relative_to(root)}: no {flag}: {line.strip()}")
         for flag in NEEDLESS if found[1] == "srun" and not script else ():
