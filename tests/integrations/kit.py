@@ -1,6 +1,6 @@
-"""tools/gpumemtopo-kit on simulated nodes: kit.py SURVEY REPORT SOURCE_ROOT PREDICT CASE
+"""tools/gpumemtopo-kit on simulated nodes: kit.py SURVEY REPORT SOURCE_ROOT PREDICT CASE [LIBRARY_PATH]
 
-The driver is a stand-in for nvidia-smi that lists the GPUs of the case.
+nvidia-smi is a stand-in that lists the GPUs of the case. In the case `driver`, so is the driver.
 """
 import os
 import re
@@ -12,6 +12,9 @@ import tarfile
 from programs import folder, report, root, survey, write_script
 
 predict, case = sys.argv[4:6]
+libraries = {}
+if case == "driver":
+    libraries = {"LD_LIBRARY_PATH": sys.argv[6], "FAKE_CUDA_DEVICES": "4", "FAKE_CUDA_MEMORY": "160"}
 NAME = "kit-node7"
 USER = "somebody-else"
 
@@ -52,8 +55,8 @@ def kit(fleet, *flags, code, wrapper=""):
     write_script(programs / "gpumemtopo-survey", wrapper + f'\nexec {survey} "$@"\n')
     archive = folder / "sent.tar.gz"
     archive.unlink(missing_ok=True)
-    env = {**os.environ, "NVIDIA_SMI": str(folder / "nvidia-smi"), "USER": USER, "TMPDIR": str(folder)}
-    done = subprocess.run([programs / "gpumemtopo-kit", "--simulate", fleet, "-o", archive, *flags], env=env,
+    env = {**os.environ, "NVIDIA_SMI": str(folder / "nvidia-smi"), "USER": USER, "TMPDIR": str(folder), **libraries}
+    done = subprocess.run([programs / "gpumemtopo-kit", *(["--simulate", fleet] if fleet else []), "-o", archive, *flags], env=env,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == code, f"exit code {done.returncode} instead of {code}:\n{done.stdout}"
     assert not list(folder.glob("tmp.*")), "its folder was left behind"
@@ -99,10 +102,10 @@ elif case == "one":
     fleet = make_fleet(1)
     uuids = listed(fleet)
     make_driver([f"GPU 0: Tiny (UUID: {uuids[0]})"])
-    said, files = kit(fleet, code=0)
+    said, files = kit(fleet, "--only", "quick-1,standard-1,full,load-one,links,together,repeat,replay,mig,reports", code=0)
     for step in ("links", "together", "load-one"):
         line(said, "not here", step, "it needs two GPUs")
-    for step in ("standard-2", "full"):
+    for step in ("standard-1", "full"):
         line(said, "passed", step, "GPUs: 1;")
     for step in ("quick-1", "standard-1", "full"):
         line(said, "passed", "replay", f"the record of {step} gives")
@@ -139,6 +142,13 @@ elif case == "mig":
     make_driver([f"GPU 0: Tiny (UUID: {uuids[0]})"])
     said, files = kit(fleet, "--only", "mig", code=0)
     line(said, "not here", "mig", "lists no MIG instance")
+elif case == "driver":
+    make_driver([])
+    said, files = kit(None, "--only", "memory,links,together", code=0)
+    line(said, "passed", "memory", "GPUs: 4;")
+    line(said, "passed", "links", "all 12 pairs measured, 12 with peer access")
+    line(said, "passed", "together", "4 GPUs copied at once")
+    assert b"backend: cuda" in files["links.yaml"]
 elif case == "names":
     fleet = make_fleet(1)
     uuids = listed(fleet)
