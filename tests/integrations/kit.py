@@ -17,6 +17,7 @@ if case == "driver":
     libraries = {"LD_LIBRARY_PATH": sys.argv[6], "FAKE_CUDA_DEVICES": "4", "FAKE_CUDA_MEMORY": "160"}
 NAME = "kit-node7"
 USER = "somebody-else"
+ORDINARY = "nvidia"  # also a user's name, but it cannot be told from the vendor's
 
 
 def make_fleet(gpus, more=""):
@@ -55,14 +56,14 @@ def kit(fleet, *flags, code, wrapper=""):
     write_script(programs / "gpumemtopo-survey", wrapper + f'\nexec {survey} "$@"\n')
     archive = folder / "sent.tar.gz"
     archive.unlink(missing_ok=True)
-    env = {**os.environ, "NVIDIA_SMI": str(folder / "nvidia-smi"), "USER": USER, "TMPDIR": str(folder), **libraries}
+    env = {**os.environ, "NVIDIA_SMI": str(folder / "nvidia-smi"), "USER": USER, "LOGNAME": ORDINARY, "TMPDIR": str(folder), **libraries}
     done = subprocess.run([programs / "gpumemtopo-kit", *(["--simulate", fleet] if fleet else []), "-o", archive, *flags], env=env,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == code, f"exit code {done.returncode} instead of {code}:\n{done.stdout}"
     assert not list(folder.glob("tmp.*")), "its folder was left behind"
     if not archive.exists():
         return done.stdout, None
-    assert str(archive) in done.stdout.splitlines()[-1], done.stdout
+    assert str(archive) in done.stdout.splitlines()[-1] and f"ordinary words in its files: {ORDINARY}\n" in done.stdout, done.stdout
     with tarfile.open(archive) as tar:
         assert all(not item.uname and not item.uid for item in tar)
         files = {os.path.basename(item.name): tar.extractfile(item).read() for item in tar if item.isfile()}
