@@ -144,9 +144,10 @@ def case_missing(folder):
                     ("again/spool", "here/lost.yaml")):
         text = report(folder, "merge", *sources).stdout
         check(field(text, "lost_ranks") == "0" and field(text, "measured") == "3", text)
-    # Without the survey's own file the GPUs' files still make an inventory.
+    # Without the survey's own file the GPUs' files still make an inventory, but nobody knows what is missing.
     next((there / "spool").glob("survey-*.spool")).unlink()
-    done = report(there, "merge", "spool")
+    done = report(there, "merge", "spool", code=4)
+    check("the plan of the survey that measured 2 of the GPUs (survey-*.spool) is missing" in done.stderr, done.stderr)
     check(field(done.stdout, "gpus") == "2" and field(done.stdout, "nodes") == "1", done.stdout)
 
 

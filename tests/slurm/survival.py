@@ -1,7 +1,7 @@
 """Kills one task of a survey under a real Slurm at each point of its life, and looks for the inventory.
 
-usage: survival.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM DIE [ROUNDS [MPI,... [WHEN,...]]]
-CASE is how Slurm tracks processes: cgroup, pgid, linuxproc. DIE is die.c as a library. Without ROUNDS: some runs, each
+usage: survival.py PROGRAM SOURCE_ROOT CASE REPORT_PROGRAM MISHAPS [ROUNDS [MPI,... [WHEN,...]]]
+CASE is how Slurm tracks processes: cgroup, pgid, linuxproc. MISHAPS is tests/survey/mishaps.c as a library. Without ROUNDS: some runs, each
 of which must end well. With it: so many runs of every kind, and what came of them as the rows of a table.
 """
 import collections
@@ -19,7 +19,7 @@ from harness import (CASE, MARK, PROGRAM, ROOT, SKIP, check, environment, field,
                      node, write_fleet)
 import cluster as slurm  # noqa: E402
 
-REPORT, DIE = (pathlib.Path(name).resolve() for name in sys.argv[4:6])
+REPORT, MISHAPS = (pathlib.Path(name).resolve() for name in sys.argv[4:6])
 ROUNDS = int(sys.argv[6]) if len(sys.argv) > 6 else 0
 MPIS = sys.argv[7].split(",") if len(sys.argv) > 7 else ("pmix", "none")
 POINTS = ("start", "init", "listing", "measuring", "gather", "report")
@@ -61,7 +61,7 @@ class Run:
         self.flags = ("--simulate", "fleet.yaml", "-o", "out.yaml", "--probes", "main.latency", "--time-limit",
                       str(LIMIT_S), "--no-progress", "--config", impatient(folder, PATIENCE_S))
         self.shape = ("-N", str(self.nodes), f"--ntasks-per-node={self.per_node}")
-        self.env = {**cluster.env, "LD_PRELOAD": str(DIE), "GPUMEMTOPO_TEST_DIES": when,
+        self.env = {**cluster.env, "LD_PRELOAD": str(MISHAPS), "GPUMEMTOPO_TEST_DIES": when,
                     "GPUMEMTOPO_TEST_RANK": str(self.victim)}
 
     def start(self, *command):

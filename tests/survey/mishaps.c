@@ -1,21 +1,37 @@
-/* Loaded before the libraries of a rank, with the headers of its MPI but not linked with it: makes
- * one call of the system or of MPI fail, the one that GPUMEMTOPO_TEST_FAILS names. Under a launcher
- * only on rank 0. Or it kills a rank, and MPI tells the others of that by errors. */
+/* Loaded before the libraries of a rank: makes one call of the system or of MPI fail, the one that
+ * GPUMEMTOPO_TEST_FAILS names, under a launcher only on rank 0. Or it kills the rank
+ * GPUMEMTOPO_TEST_RANK at the point GPUMEMTOPO_TEST_DIES:
+ *
+ *   start      before main
+ *   init       in MPI_Init, when it has spoken to Slurm by PMIx
+ *   listing    when it has started the worker that lists its GPUs
+ *   report     when it is about to give the inventory its name
+ *
+ * With MPI_OF_RANK it is compiled with the headers of the rank's MPI, but not linked with it. MPI
+ * can then tell the others of a dead rank by errors: the call that GPUMEMTOPO_TEST_PEER_FAILS names
+ * fails on them whenever it concerns that rank. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <mpi.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef MPI_OF_RANK
+#include <mpi.h>
+#endif
 
 static const char *own_rank(void)
 {
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    return rank ? rank : getenv("PMI_RANK");
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
+    const char *rank = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !rank; i++)
+        rank = getenv(names[i]);
+    return rank;
 }
 
 static bool fails(const char *call)
@@ -24,18 +40,42 @@ static bool fails(const char *call)
     return named && strcmp(named, call) == 0 && (!rank || strcmp(rank, "0") == 0);
 }
 
-/* GPUMEMTOPO_TEST_DEAD: this rank dies when it starts its first worker. On the others, the call
- * that GPUMEMTOPO_TEST_PEER_FAILS names returns an error whenever it concerns that rank. */
+/* -1: none dies. */
 static int dead_rank(void)
 {
-    const char *dead = getenv("GPUMEMTOPO_TEST_DEAD");
+    const char *dead = getenv("GPUMEMTOPO_TEST_DIES") ? getenv("GPUMEMTOPO_TEST_RANK") : NULL;
     return dead ? atoi(dead) : -1;
 }
 
-static bool fails_for(const char *call, int peer)
+static void die_at(const char *point)
 {
-    const char *named = getenv("GPUMEMTOPO_TEST_PEER_FAILS"), *rank = own_rank();
-    return named && strcmp(named, call) == 0 && peer == dead_rank() && rank && atoi(rank) != peer;
+    const char *wanted = getenv("GPUMEMTOPO_TEST_DIES"), *rank = own_rank();
+    if (wanted && rank && strcmp(wanted, point) == 0 && atoi(rank) == dead_rank() &&
+        strcmp(program_invocation_short_name, "gpumemtopo-survey") == 0)
+        raise(SIGKILL);
+}
+
+__attribute__((constructor)) static void die_at_start(void)
+{
+    die_at("start");
+}
+
+typedef void fence_done(int status, void *user); /* as in pmix.h, which need not be installed */
+typedef int fence_nb(const void *ranks, size_t rank_count, const void *info, size_t info_count,
+                     fence_done *done, void *user);
+fence_nb PMIx_Fence_nb;
+
+int PMIx_Fence_nb(const void *ranks, size_t rank_count, const void *info, size_t info_count,
+                  fence_done *done, void *user)
+{
+    void *library = dlopen("libpmix.so.2", RTLD_NOW);
+    void *found = library ? dlsym(library, "PMIx_Fence_nb") : NULL;
+    fence_nb *real = NULL;
+    if (!found)
+        abort();
+    memcpy(&real, &found, sizeof real);
+    die_at("init");
+    return real(ranks, rank_count, info, info_count, done, user);
 }
 
 int posix_spawn(pid_t *restrict pid, const char *restrict path,
@@ -47,16 +87,25 @@ int posix_spawn(pid_t *restrict pid, const char *restrict path,
                          const posix_spawnattr_t *, char *const *, char *const *);
     function *real = (function *)dlsym(RTLD_NEXT, "posix_spawn");
     static bool listed;
-    const char *rank = own_rank();
-    if (rank && atoi(rank) == dead_rank())
-        raise(SIGKILL);
     if (fails("posix_spawn"))
         return EAGAIN;
     int code = real(pid, path, actions, attributes, argv, environment);
+    if (strcmp(argv[0], "gpumemtopo-worker") == 0)
+        die_at("listing");
     if (!code && fails("listing") && !listed)
         kill(*pid, SIGSTOP);
     listed = true; /* a rank's first process lists its GPUs */
     return code;
+}
+
+int rename(const char *from, const char *to)
+{
+    typedef int function(const char *, const char *);
+    function *real = (function *)dlsym(RTLD_NEXT, "rename");
+    size_t length = strlen(to);
+    if (length > 5 && strcmp(to + length - 5, ".yaml") == 0)
+        die_at("report");
+    return real(from, to);
 }
 
 int memfd_create(const char *name, unsigned flags)
@@ -75,6 +124,14 @@ int kill(pid_t pid, int number)
     typedef int function(pid_t, int);
     function *real = (function *)dlsym(RTLD_NEXT, "kill");
     return pid < 0 && fails("kill") ? 0 : real(pid, number);
+}
+
+#ifdef MPI_OF_RANK
+
+static bool fails_for(const char *call, int peer)
+{
+    const char *named = getenv("GPUMEMTOPO_TEST_PEER_FAILS"), *rank = own_rank();
+    return named && strcmp(named, call) == 0 && peer == dead_rank() && rank && atoi(rank) != peer;
 }
 
 /* The function of MPI itself, which is loaded after this library. */
@@ -153,6 +210,8 @@ int MPI_Finalize(void)
     (void)written;
     return REAL(MPI_Finalize)();
 }
+
+#endif
 
 /* A worker that has said all, in a driver that does not let go of it. */
 __attribute__((destructor)) static void leave(void)

@@ -144,8 +144,8 @@ def errors_about(folder, dead, calls):
         there = folder / call
         there.mkdir()
         write_fleet(there, [node("n1", 3), node("n2", 3)])
-        env = {**failing("nothing"), "GPUMEMTOPO_TEST_DEAD": str(dead), "GPUMEMTOPO_TEST_PEER_FAILS": call,
-               "GPUMEMTOPO_EXIT_FILE": str(there / "code")}
+        env = {**failing("nothing"), "GPUMEMTOPO_TEST_DIES": "listing", "GPUMEMTOPO_TEST_RANK": str(dead),
+               "GPUMEMTOPO_TEST_PEER_FAILS": call, "GPUMEMTOPO_EXIT_FILE": str(there / "code")}
         launch = command(3, "--simulate", "fleet.yaml", "-o", "out.yaml", "--config",
                          impatient(there, 3 * SLOWER), *FAST, recovery=True)
         (there / "code").touch()

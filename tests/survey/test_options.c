@@ -10,6 +10,7 @@
 #include "survey/options.h"
 #include "survey/root/emit.h"
 #include "survey/start/launcher.h"
+#include "survey/start/slurm.h"
 
 enum { WORDS_MAX = 6 };
 
@@ -225,6 +226,28 @@ static void knows_launchers(void **state)
     }
 }
 
+static void names_the_flag_for_gpus(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variables[2 * 2 + 1];
+        bool lacks;
+    } cases[] = {
+        {{NULL}, false},
+        {{"SLURM_JOB_ID", "7"}, false},
+        {{"SLURM_STEP_ID", "0"}, true},
+        {{"SLURM_STEP_ID", "0", "SLURM_GPUS_ON_NODE", "4"}, false},
+        {{"SLURM_STEP_ID", "0", "SLURM_STEP_GPUS", "0,1"}, false},
+        {{"SLURM_STEP_ID", "0", "SLURM_JOB_GPUS", "0"}, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        environment = cases[i].variables;
+        const char *text = slurm_missing_gpus(look_up);
+        assert_int_equal(text != NULL, cases[i].lacks);
+        assert_true(!text || strstr(text, "--gpus-per-task=1"));
+    }
+}
+
 /* The user names an MPI that the launcher is not for. */
 static void knows_other_mpis(void **state)
 {
@@ -429,6 +452,7 @@ int main(void)
         cmocka_unit_test(helps),
         cmocka_unit_test(exit_codes),
         cmocka_unit_test(knows_launchers),
+        cmocka_unit_test(names_the_flag_for_gpus),
         cmocka_unit_test(knows_other_mpis),
         cmocka_unit_test(knows_lonely_tasks),
         cmocka_unit_test(names_jobs_of_hydra),

@@ -1,8 +1,6 @@
-/* A step of Slurm: what it lacks, and the way to the inventory if it ends early. */
+/* A step of Slurm: the way to the inventory if it ends early. */
 #include "../check.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,39 +9,6 @@
 #include "report/basis.h"
 #include "report/merge/merge.h"
 #include "survey/start/slurm.h"
-
-/* Names and values in turn. */
-static const char *const *environment;
-
-static char *look_up(const char *name)
-{
-    for (const char *const *at = environment; *at; at += 2)
-        if (strcmp(at[0], name) == 0)
-            return (char *)at[1];
-    return NULL;
-}
-
-static void names_the_flag_for_gpus(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *variables[2 * 2 + 1];
-        bool lacks;
-    } cases[] = {
-        {{NULL}, false},
-        {{"SLURM_JOB_ID", "7"}, false},
-        {{"SLURM_STEP_ID", "0"}, true},
-        {{"SLURM_STEP_ID", "0", "SLURM_GPUS_ON_NODE", "4"}, false},
-        {{"SLURM_STEP_ID", "0", "SLURM_STEP_GPUS", "0,1"}, false},
-        {{"SLURM_STEP_ID", "0", "SLURM_JOB_GPUS", "0"}, false},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        environment = cases[i].variables;
-        const char *text = slurm_missing_gpus(look_up);
-        assert_int_equal(text != NULL, cases[i].lacks);
-        assert_true(!text || strstr(text, "--gpus-per-task=1"));
-    }
-}
 
 static void prints_the_command(void **state)
 {
@@ -113,7 +78,6 @@ static void notes_all_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_the_flag_for_gpus),
         cmocka_unit_test(prints_the_command),
         cmocka_unit_test(notes_all_ranks),
     };

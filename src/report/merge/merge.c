@@ -65,6 +65,7 @@ struct report_merge {
     struct merge_skipped skipped;
     struct merge_pool pool;
     size_t twice;
+    size_t unplanned; /* results of surveys whose plans are not there */
 };
 
 struct report_merge *report_merge_create(report_note *note, void *user)
@@ -302,9 +303,28 @@ static int merge_judge_all(struct report_merge *merge, const struct report_basis
     return rc;
 }
 
+/* Counts the results that are used although the plan of their survey was not given. */
+static size_t merge_count_unplanned(const struct report_merge *merge)
+{
+    const char **planned = mem_array(merge->count, sizeof *planned);
+    size_t plans = 0, count = 0;
+    for (size_t i = 0; i < merge->count; i++)
+        if (merge->sources[i].kind == MERGE_SURVEY)
+            planned[plans++] = merge->sources[i].spool.origin.survey;
+    qsort(planned, plans, sizeof *planned, str_item_order);
+    for (size_t i = 0; i < merge->pool.count; i++) {
+        const struct merge_entry *entry = &merge->pool.entries[i];
+        count += entry->survey && !entry->dropped &&
+                 !bsearch(&entry->survey, planned, plans, sizeof *planned, str_item_order);
+    }
+    free(planned);
+    return count;
+}
+
 static int merge_exit_code(const struct report_merge *merge, const struct inventory *inventory)
 {
-    if (merge->skipped.count || inventory->total_unmeasured || inventory->total_lost_ranks)
+    if (merge->skipped.count || merge->unplanned || inventory->total_unmeasured ||
+        inventory->total_lost_ranks)
         return 4;
     return inventory->total_outliers || judge_accused_nodes(inventory) ? 3 : 0;
 }
@@ -340,6 +360,13 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
         merge_say(merge,
                   "%zu %s could not be read: the inventory may lack results, so the exit code is 4",
                   merge->skipped.count, merge->skipped.count == 1 ? "file" : "files");
+    merge->unplanned = merge_count_unplanned(merge);
+    if (merge->unplanned)
+        merge_say(
+            merge,
+            "the plan of the survey that measured %zu of the GPUs (survey-*.spool) is missing: "
+            "its GPUs without a result are not listed, so the exit code is 4",
+            merge->unplanned);
     merge_head(merge->sources, merge->count, &merge->pool, request, inventory);
     rc = merge_judge_all(merge, request->basis, inventory, err);
     if (rc)
