@@ -49,7 +49,7 @@ NOTHING = [
     ({"FAKE_CUDA_INIT": "100"}, r"finds no GPU"),
     ({"FAKE_CUDA_INIT": "100", "CUDA_VISIBLE_DEVICES": "7"}, r'CUDA_VISIBLE_DEVICES is "7"'),
     ({"FAKE_CUDA_INIT": "803"}, r"cuInit: .*\(803\)"),
-    ({"FAKE_CUDA_VERSION": "11040"}, r"too old: it supports CUDA 11\.4"),
+    ({"FAKE_CUDA_VERSION": "10020"}, r"too old: it supports CUDA 10\.2"),
     ({"LD_LIBRARY_PATH": ""}, r"no NVIDIA driver|finds no GPU|shows no GPU"),
 ]
 

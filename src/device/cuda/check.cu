@@ -6,7 +6,18 @@
 #include "check_wgmma.cuh"
 #endif
 
+/* Of CUDA 12.4 and newer. */
+#define HAS_MMA_FP8                                                                                \
+    (__CUDA_ARCH__ >= 890 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204)
+
 enum { CHECK_UNROLL = 16 };
+
+/* Of y, x and the factor; Kepler has no instruction for all three. */
+#if __CUDA_ARCH__ >= 500
+#define EXCLUSIVE_OR "lop3.b32 %1, %1, %0, %2, 0x96;"
+#else
+#define EXCLUSIVE_OR "xor.b32 %1, %1, %0;\n\txor.b32 %1, %1, %2;"
+#endif
 
 /* Integer: a multiplication with addition and a logical operation, which use two pipes. */
 static __device__ __forceinline__ uint32_t int_period(uint32_t seed, uint32_t lane)
@@ -21,7 +32,7 @@ static __device__ __forceinline__ uint32_t int_period(uint32_t seed, uint32_t la
     for (uint32_t s = 0; s < CHECK_STEPS; s++)
 #pragma unroll
         for (uint32_t k = 0; k < CHECK_CHAINS; k++)
-            asm volatile("mad.lo.u32 %0, %0, %2, %3;\n\tlop3.b32 %1, %1, %0, %2, 0x96;"
+            asm volatile("mad.lo.u32 %0, %0, %2, %3;\n\t" EXCLUSIVE_OR
                          : "+r"(x[k]), "+r"(y[k])
                          : "r"(CHECK_FACTOR), "r"(CHECK_ADDEND));
 #pragma unroll
@@ -142,7 +153,7 @@ static __device__ void fill_fragments(const struct check_format format, uint32_t
 DEFINE_MMA_PERIOD(f16, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 DEFINE_MMA_PERIOD(bf16, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
 #endif
-#if __CUDA_ARCH__ >= 890
+#if HAS_MMA_FP8
 DEFINE_MMA_PERIOD(fp8, "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32")
 #endif
 
@@ -181,7 +192,7 @@ DEFINE_WORD_CHECK(fp64)
 DEFINE_MMA_CHECK(f16, CHECK_F16)
 DEFINE_MMA_CHECK(bf16, CHECK_BF16)
 #endif
-#if __CUDA_ARCH__ >= 890
+#if HAS_MMA_FP8
 DEFINE_MMA_CHECK(fp8, CHECK_FP8)
 #endif
 

@@ -10,8 +10,6 @@
 #include "device/cuda/gpu.h"
 #include "device/cuda/kernels.h"
 
-extern const unsigned char cuda_memory_fatbin[];
-
 _Static_assert((int)KERNEL_PATTERN_ADDRESS == (int)DEVICE_PATTERN_ADDRESS &&
                    (int)KERNEL_PATTERN_INVERSE == (int)DEVICE_PATTERN_INVERSE &&
                    (int)KERNEL_PATTERN_WALKING == (int)DEVICE_PATTERN_WALKING &&
@@ -39,16 +37,15 @@ static int find_memory_kernels(struct test *test, struct err *err)
                                            {"memory_write_walking", "memory_check_walking"},
                                            {"memory_write_random", "memory_check_random"}};
     struct cuda_gpu *gpu = test->gpu;
-    int rc = cuda_load_module(gpu, cuda_memory_fatbin, "loading the memory kernels",
-                              &gpu->memory_module, err);
+    int rc = 0;
     for (size_t p = 0; p < DEVICE_PATTERN_COUNT && !rc; p++) {
-        rc = cuda_find_function(gpu, gpu->memory_module, names[p][0], &test->write[p], err);
+        rc = cuda_find_kernel(gpu, CUDA_KERNELS_MEMORY, names[p][0], &test->write[p], err);
         if (!rc)
-            rc = cuda_find_function(gpu, gpu->memory_module, names[p][1], &test->check[p], err);
+            rc = cuda_find_kernel(gpu, CUDA_KERNELS_MEMORY, names[p][1], &test->check[p], err);
     }
     if (rc)
         return rc;
-    return cuda_find_function(gpu, gpu->memory_module, "memory_chase", &test->chase, err);
+    return cuda_find_kernel(gpu, CUDA_KERNELS_MEMORY, "memory_chase", &test->chase, err);
 }
 
 static int prepare_memory_test(struct test *test, struct err *err)
@@ -224,8 +221,6 @@ int cuda_test_memory(struct device *device, const void *request, void *answer, s
     return rc;
 }
 
-extern const unsigned char cuda_check_fatbin[];
-
 enum {
     FIRST_PERIODS = 16,
     LAUNCH_MS = 10,          /* about: so a check ends soon after it was asked to */
@@ -282,12 +277,8 @@ static int find_check_kernel(struct unit_check *check, struct err *err)
     int rc = check_capability(gpu, unit, err);
     if (rc)
         return rc;
-    rc = cuda_load_module(gpu, cuda_check_fatbin, "loading the check kernels", &gpu->check_module,
-                          err);
-    if (rc)
-        return rc;
     snprintf(name, sizeof name, "check_%s", device_unit_name(unit));
-    rc = cuda_find_function(gpu, gpu->check_module, name, &check->kernel, err);
+    rc = cuda_find_kernel(gpu, CUDA_KERNELS_CHECK, name, &check->kernel, err);
     if (rc)
         return rc;
     return cuda_check(gpu,

@@ -7,8 +7,6 @@
 #include "base/mem.h"
 #include "device/cuda/kernels.h"
 
-extern const unsigned char cuda_cluster_fatbin[];
-
 _Static_assert((int)DEVICE_CLUSTER_MAX == (int)KERNEL_CLUSTER_MAX &&
                    (int)DEVICE_CLUSTER_LOADS_STEP == (int)KERNEL_CLUSTER_LOADS_STEP &&
                    (int)DEVICE_CLUSTER_THREADS == (int)KERNEL_CLUSTER_READ_THREADS &&
@@ -44,6 +42,8 @@ static int find_cluster_kernel(struct launched *l, const char *name, struct err 
     struct cuda_gpu *gpu = l->gpu;
     const struct driver *driver = gpu->driver;
     int has_clusters = 0;
+    if (!driver->cuLaunchKernelEx || !driver->cuOccupancyMaxActiveClusters)
+        return err_set(err, -ENOTSUP, "the driver has no clusters");
     int rc = cuda_set_current(gpu, err);
     if (!rc)
         rc = cuda_attribute(gpu, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, &has_clusters, err);
@@ -52,10 +52,7 @@ static int find_cluster_kernel(struct launched *l, const char *name, struct err 
     l->shared_bytes = shared_of_block(gpu);
     if (!has_clusters || l->shared_bytes < KERNEL_CLUSTER_SHARED_BYTES)
         return err_set(err, -ENOTSUP, "this GPU has no clusters");
-    rc = cuda_load_module(gpu, cuda_cluster_fatbin, "loading the kernels of clusters",
-                          &gpu->cluster_module, err);
-    if (!rc)
-        rc = cuda_find_function(gpu, gpu->cluster_module, name, &l->kernel, err);
+    rc = cuda_find_kernel(gpu, CUDA_KERNELS_CLUSTER, name, &l->kernel, err);
     if (!rc)
         rc = cuda_check(gpu,
                         driver->cuFuncSetAttribute(l->kernel,

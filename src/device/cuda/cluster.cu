@@ -1,5 +1,6 @@
 /* The kernels of clusters and bulk copies. Both exist from compute capability 9.0 on; before, the
- * host does not launch them. */
+ * host does not launch them. CUDA 11.8 knows clusters but no bulk copies: its flavour lacks the
+ * kernels that copy. */
 #include "gate.cuh"
 #include "kernels.h"
 
@@ -7,21 +8,10 @@
 
 extern __shared__ __align__(128) unsigned char shared_bytes[];
 
-/* Places in shared memory, as addresses of shared::cta. */
+/* The part of shared memory that is filled, as an address of shared::cta. */
 static __device__ __forceinline__ uint32_t filled_part(void)
 {
     return (uint32_t)__cvta_generic_to_shared(shared_bytes);
-}
-
-static __device__ __forceinline__ uint32_t copied_part(void)
-{
-    return filled_part() + KERNEL_CLUSTER_PART_BYTES;
-}
-
-/* Barriers of a warp's copies: one that data have come, one that they have been taken. */
-static __device__ __forceinline__ uint32_t barrier_of(uint32_t warp, uint32_t taken)
-{
-    return filled_part() + 2 * KERNEL_CLUSTER_PART_BYTES + 8 * (2 * warp + taken);
 }
 
 static __device__ __forceinline__ uint64_t real_time_ns(void)
@@ -177,6 +167,19 @@ extern "C" __global__ void __launch_bounds__(KERNEL_CLUSTER_READ_THREADS)
         result->at_once = 0;
 }
 
+#if __CUDACC_VER_MAJOR__ >= 12
+
+static __device__ __forceinline__ uint32_t copied_part(void)
+{
+    return filled_part() + KERNEL_CLUSTER_PART_BYTES;
+}
+
+/* Barriers of a warp's copies: one that data have come, one that they have been taken. */
+static __device__ __forceinline__ uint32_t barrier_of(uint32_t warp, uint32_t taken)
+{
+    return filled_part() + 2 * KERNEL_CLUSTER_PART_BYTES + 8 * (2 * warp + taken);
+}
+
 static __device__ __forceinline__ void barrier_init(uint32_t barrier)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
@@ -316,6 +319,8 @@ extern "C" __global__ void __launch_bounds__(32 * KERNEL_CLUSTER_FLIGHTS_MAX)
     copy_parts(c, &phase);
     end(result);
 }
+
+#endif
 
 #else
 

@@ -236,7 +236,8 @@ int cuda_run_code(struct device *device, const void *request, void *answer, stru
     if (capability < instruction->capability)
         return err_set(err, -ENOTSUP, "%s: not on GPUs of compute capability %d.%d",
                        instruction->name, major, minor);
-    code_text_write(code, instruction, capability, gpu->base.limits.sm_count, &text);
+    const struct code_target target = {capability, gpu->driver->version};
+    code_text_write(code, instruction, &target, gpu->base.limits.sm_count, &text);
     rc = code_program_compile(gpu, &text, "code", capability, false, &program, err);
     strbuf_fini(&text);
     /* The first launch brings the code into the caches of instructions. */
@@ -275,7 +276,8 @@ static int prepare_straight(struct cuda_gpu *gpu, struct err *err)
     uint32_t capability = (uint32_t)(10 * major + minor);
     if (capability < VOLTA_CAPABILITY)
         return err_set(err, -ENOTSUP, "the machine code of GPUs before Volta cannot be checked");
-    code_text_write_straight(capability, &text);
+    const struct code_target target = {capability, gpu->driver->version};
+    code_text_write_straight(&target, &text);
     rc = code_program_compile(gpu, &text, "straight", capability, true, &program, err);
     strbuf_fini(&text);
     if (!rc && (program.machine.count < written || program.machine.count > written + OTHERS_MAX))

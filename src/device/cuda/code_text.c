@@ -7,13 +7,24 @@
 enum { WARP_LANES = 32, WORD_BYTES = 8, A_WORD = 0, B_WORD = 4, R_WORD = 8, NEWEST_TARGET = 90 };
 enum { RING_MAX = 64, RING_BYTES_MAX = 16 << 20 };
 
+/* PTX 7.8, of CUDA 11.8, knows all targets. A driver of CUDA 11.0 to 11.7 compiles up to PTX 7.0 to
+ * 7.7, which know the targets that it knows itself. */
+static void write_target(const struct code_target *target, bool fp8, struct strbuf *text)
+{
+    if (fp8)
+        strbuf_puts(text, ".version 8.4\n");
+    else
+        strbuf_printf(text, ".version 7.%d\n",
+                      target->driver < 11080 ? target->driver % 1000 / 10 : 8);
+    strbuf_printf(text, ".target sm_%u\n.address_size 64\n",
+                  target->capability < NEWEST_TARGET ? target->capability : NEWEST_TARGET);
+}
+
 static void write_code_head(const struct device_code *code, const struct instruction *instruction,
-                            uint32_t capability, struct strbuf *text)
+                            const struct code_target *target, struct strbuf *text)
 {
     uint32_t bits = instruction->bits;
-    strbuf_printf(text, ".version %s\n.target sm_%u\n.address_size 64\n",
-                  instruction->capability == 89 ? "8.4" : "7.8",
-                  capability < NEWEST_TARGET ? capability : NEWEST_TARGET);
+    write_target(target, instruction->capability == 89, text);
     strbuf_puts(text, ".visible .entry code(.param .u64 results, .param .u64 data,\n"
                       "    .param .u64 words, .param .u32 repeats)\n{\n");
     strbuf_printf(text, ".reg .b%u r<%u>, a<4>, b<4>, z;\n", bits,
@@ -140,9 +151,9 @@ static void write_tail(const struct device_code *code, const struct instruction 
 }
 
 void code_text_write(const struct device_code *code, const struct instruction *instruction,
-                     uint32_t capability, uint32_t blocks, struct strbuf *out_text)
+                     const struct code_target *target, uint32_t blocks, struct strbuf *out_text)
 {
-    write_code_head(code, instruction, capability, out_text);
+    write_code_head(code, instruction, target, out_text);
     write_code_operands(code, instruction, out_text);
     if (instruction->place != INSTRUCTION_NOWHERE)
         write_places(code, instruction, blocks, out_text);
@@ -192,10 +203,9 @@ static void write_copy(uint32_t copy, struct strbuf *text)
                       "bra done;\n");
 }
 
-static void write_straight_head(uint32_t capability, struct strbuf *text)
+static void write_straight_head(const struct code_target *target, struct strbuf *text)
 {
-    strbuf_printf(text, ".version 7.8\n.target sm_%u\n.address_size 64\n",
-                  capability < NEWEST_TARGET ? capability : NEWEST_TARGET);
+    write_target(target, false, text);
     strbuf_puts(text, ".visible .entry straight(.param .u64 results, .param .u64 places,\n"
                       "    .param .u64 meeting, .param .u64 data)\n{\n");
     strbuf_printf(text,
@@ -260,9 +270,9 @@ static void write_loop(struct strbuf *text)
                       "mov.u64 begin, %clock64;\ngo:\nbrx.idx entry, entries;\n");
 }
 
-void code_text_write_straight(uint32_t capability, struct strbuf *out_text)
+void code_text_write_straight(const struct code_target *target, struct strbuf *out_text)
 {
-    write_straight_head(capability, out_text);
+    write_straight_head(target, out_text);
     write_claim(out_text);
     write_straight_operands(out_text);
     write_meeting(out_text);

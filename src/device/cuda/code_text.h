@@ -12,6 +12,13 @@ enum {
         16, /* of 8 bytes that each lane reads: operands, then the chains' first values */
 };
 
+/* What compiles a program: the compute capability of the GPU, such as 90, and the version of CUDA
+ * that the driver supports, such as 13000. */
+struct code_target {
+    uint32_t capability;
+    int driver;
+};
+
 /* What a block writes. */
 struct code_result {
     uint32_t sm_id, unused;
@@ -22,7 +29,7 @@ struct code_result {
  * (CODE_LANE_WORDS of each lane), words (for atomic operations on global memory: see
  * code_text_words), 32-bit repeats. */
 void code_text_write(const struct device_code *code, const struct instruction *instruction,
-                     uint32_t capability, uint32_t blocks, struct strbuf *out_text);
+                     const struct code_target *target, uint32_t blocks, struct strbuf *out_text);
 
 /* Bytes of `words` for so many blocks. */
 size_t code_text_words(const struct device_code *code, const struct instruction *instruction,
@@ -48,7 +55,7 @@ struct straight_result {
 /* The kernel is called "straight"; a block has one warp. Parameters: results (struct
  * straight_result of each block), places (struct straight_place), meeting (struct
  * straight_meeting), data (CODE_LANE_WORDS of each lane). */
-void code_text_write_straight(uint32_t capability, struct strbuf *out_text);
+void code_text_write_straight(const struct code_target *target, struct strbuf *out_text);
 
 /* The number of the label where the last `length` instructions of a copy begin. */
 uint32_t code_text_straight_entry(uint32_t copy, uint32_t length);

@@ -8,10 +8,6 @@
 #include "device/cuda/health.h"
 #include "device/cuda/kernels.h"
 
-/* The fat binaries, embedded at build time. */
-extern const unsigned char cuda_chase_fatbin[];
-extern const unsigned char cuda_stream_fatbin[];
-
 static const uint64_t GLOBAL_MAX_BYTES = UINT64_C(4) << 30;
 static const uint64_t HOST_BYTES = UINT64_C(64) << 20;
 /* The same on all nodes: there is one turn per node. */
@@ -46,7 +42,7 @@ static int prepare_chase(struct cuda_gpu *gpu, const char *name, int shared_max,
                          CUfunction *out_function, struct err *err)
 {
     const struct driver *driver = gpu->driver;
-    int rc = cuda_find_function(gpu, gpu->chase_module, name, out_function, err);
+    int rc = cuda_find_kernel(gpu, CUDA_KERNELS_CHASE, name, out_function, err);
     if (rc)
         return rc;
     rc = cuda_check(gpu,
@@ -73,23 +69,24 @@ static int prepare_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err
     int rc = prepare_chase(gpu, "chase_mixed", shared_max, &gpu->chase_mixed, err);
     if (rc)
         return rc;
-    rc = cuda_find_function(gpu, gpu->chase_module, "link_chain", &gpu->link_chain, err);
+    rc = cuda_find_kernel(gpu, CUDA_KERNELS_CHASE, "link_chain", &gpu->link_chain, err);
     if (rc)
         return rc;
-    rc = cuda_find_function(gpu, gpu->chase_module, "flush_l2", &gpu->flush_l2, err);
+    rc = cuda_find_kernel(gpu, CUDA_KERNELS_CHASE, "flush_l2", &gpu->flush_l2, err);
     if (rc)
         return rc;
-    return cuda_find_function(gpu, gpu->chase_module, "scrub_l1", &gpu->scrub_l1, err);
+    return cuda_find_kernel(gpu, CUDA_KERNELS_CHASE, "scrub_l1", &gpu->scrub_l1, err);
 }
 
 static int clear_constant_bank(struct cuda_gpu *gpu, struct err *err)
 {
     const struct driver *driver = gpu->driver;
     size_t bank_bytes;
-    int rc = cuda_check(gpu,
-                        driver->cuModuleGetGlobal(&gpu->constant_bank, &bank_bytes,
-                                                  gpu->chase_module, "constant_bank"),
-                        "constant_bank", err);
+    int rc =
+        cuda_check(gpu,
+                   driver->cuModuleGetGlobal(&gpu->constant_bank, &bank_bytes,
+                                             gpu->modules[CUDA_KERNELS_CHASE], "constant_bank"),
+                   "constant_bank", err);
     if (rc)
         return rc;
     return cuda_check(
@@ -100,12 +97,10 @@ static int clear_constant_bank(struct cuda_gpu *gpu, struct err *err)
 
 static int load_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err)
 {
-    int rc = cuda_load_module(gpu, cuda_chase_fatbin, "loading the chase kernels",
-                              &gpu->chase_module, err);
+    int rc = cuda_load_kernels(gpu, CUDA_KERNELS_CHASE, err);
     if (rc)
         return rc;
-    rc = cuda_load_module(gpu, cuda_stream_fatbin, "loading the stream kernels",
-                          &gpu->stream_module, err);
+    rc = cuda_load_kernels(gpu, CUDA_KERNELS_STREAM, err);
     if (rc)
         return rc;
     rc = prepare_kernels(gpu, shared_max, err);
@@ -121,7 +116,7 @@ static int run_small(struct cuda_gpu *gpu, const char *name, uint32_t blocks, si
     CUfunction function;
     uint32_t count = (uint32_t)words;
     void *parameters[] = {&gpu->results.device, &count};
-    int rc = cuda_find_function(gpu, gpu->chase_module, name, &function, err);
+    int rc = cuda_find_kernel(gpu, CUDA_KERNELS_CHASE, name, &function, err);
     if (rc)
         return rc;
     rc = staging_grow(gpu, &gpu->results, words * sizeof(uint32_t), err);
@@ -225,6 +220,8 @@ static int set_documented(struct cuda_gpu *gpu, struct err *err)
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &per_sm},
     };
     int rc = read_attributes(gpu, wanted, COUNT_OF(wanted), err);
+    if (rc == -EINVAL) /* a driver that does not know an attribute */
+        return 0;
     if (rc)
         return rc;
     for (size_t i = 0; i < COUNT_OF(documented); i++)
@@ -237,11 +234,12 @@ static int set_documented(struct cuda_gpu *gpu, struct err *err)
 static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err)
 {
     struct device_limits *limits = &gpu->base.limits;
-    int sms = 0, constant = 0, shared = 0, l2 = 0, threads = 0;
+    int sms = 0, constant = 0, shared = 0, shared_always = 0, l2 = 0, threads = 0;
     const struct wanted_attribute wanted[] = {
         {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &sms},
         {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, &constant},
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &shared_always},
         {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
         {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &threads},
     };
@@ -252,6 +250,8 @@ static int set_limits(struct cuda_gpu *gpu, int *out_shared_max, struct err *err
     rc = cuda_check(gpu, gpu->driver->cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo", err);
     if (rc)
         return rc;
+    if (shared < shared_always) /* GPUs before Volta have nothing to opt in to */
+        shared = shared_always;
     cuda_l2_fetch_limit(gpu, &limits->l2_fetch_limit_bytes, NULL); /* else stays unknown */
     limits->threads_per_sm = (uint32_t)threads;
     limits->sm_count = (uint32_t)sms;
@@ -320,13 +320,11 @@ static void cuda_destroy(struct device *device)
         for (int i = 0; i < CUDA_STREAMS; i++)
             if (gpu->streams[i])
                 driver->cuStreamDestroy(gpu->streams[i]);
-        const CUmodule modules[] = {
-            gpu->load_module,    gpu->memory_module, gpu->shared_load_module,
-            gpu->cluster_module, gpu->sm_map_module, gpu->straight_module,
-            gpu->check_module,   gpu->stream_module, gpu->chase_module};
-        for (size_t i = 0; i < COUNT_OF(modules); i++)
-            if (modules[i])
-                driver->cuModuleUnload(modules[i]);
+        for (size_t i = 0; i < COUNT_OF(gpu->modules); i++)
+            if (gpu->modules[i])
+                driver->cuModuleUnload(gpu->modules[i]);
+        if (gpu->straight_module)
+            driver->cuModuleUnload(gpu->straight_module);
     }
     if (gpu->context && !gpu->lost)
         driver->cuDevicePrimaryCtxRelease(gpu->device);
@@ -380,8 +378,11 @@ static int open_context(struct cuda_gpu *gpu, struct err *err)
 
 static int set_up(struct cuda_gpu *gpu, struct err *err)
 {
-    int shared_max;
-    int rc = cuda_check_kernel_code(gpu, err);
+    int shared_max, major = 0, minor = 0;
+    int rc = cuda_capability(gpu, &major, &minor, err);
+    if (rc)
+        return rc;
+    rc = flavour_choose(10 * major + minor, gpu->driver->version, &gpu->flavour, err);
     if (rc)
         return rc;
     rc = open_context(gpu, err);

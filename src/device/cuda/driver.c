@@ -8,14 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/flavour.h"
+
 #define TEXT_OF(name) #name
 #define SYMBOL_OF(name) TEXT_OF(name)
 
 static const struct symbol {
     const char *name;
+    const char *otherwise; /* NULL: required; "": optional; else the older name */
     size_t offset;
 } symbols[] = {
-#define DRIVER_SYMBOL(name) {SYMBOL_OF(name), offsetof(struct driver, name)},
+#define DRIVER_SYMBOL(name, otherwise) {SYMBOL_OF(name), otherwise, offsetof(struct driver, name)},
     DRIVER_FUNCTIONS(DRIVER_SYMBOL)
 #undef DRIVER_SYMBOL
 };
@@ -23,8 +26,11 @@ static const struct symbol {
 static int driver_find_symbols(struct driver *driver, struct err *err)
 {
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        const char *otherwise = symbols[i].otherwise;
         void *address = dlsym(driver->library, symbols[i].name);
-        if (!address)
+        if (!address && otherwise && *otherwise)
+            address = dlsym(driver->library, otherwise);
+        if (!address && (!otherwise || *otherwise))
             return err_set(err, -ENODEV, "the NVIDIA driver is too old: libcuda.so.1 has no %s",
                            symbols[i].name);
         memcpy((char *)driver + symbols[i].offset, &address, sizeof address);
@@ -50,6 +56,8 @@ static int explain_init(const struct driver *driver, CUresult result, struct err
     return -ENODEV;
 }
 
+enum { OLDEST_FLAVOUR = 11000 };
+
 /* Machine code runs on drivers of its toolkit's major version or a newer one. */
 static int check_version(struct driver *driver, struct err *err)
 {
@@ -57,12 +65,16 @@ static int check_version(struct driver *driver, struct err *err)
                           "cuDriverGetVersion", err);
     if (rc)
         return rc;
-    if (driver->version / 1000 < CUDA_VERSION / 1000)
+    int oldest = flavour_oldest_driver();
+    if (driver->version < oldest)
         return err_set(
             err, -ENODEV,
             "the NVIDIA driver is too old: it supports CUDA %d.%d, this build needs %d.0 "
-            "or newer: use a newer driver, or a build made with the older CUDA",
-            driver->version / 1000, driver->version % 1000 / 10, CUDA_VERSION / 1000);
+            "or newer: use a newer driver%s",
+            driver->version / 1000, driver->version % 1000 / 10, oldest / 1000,
+            oldest > OLDEST_FLAVOUR ? ", or a build that also has kernels by CUDA 11.8 "
+                                      "(docs/install.md)"
+                                    : "");
     return 0;
 }
 

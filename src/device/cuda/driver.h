@@ -8,65 +8,69 @@
 #include "base/err.h"
 
 /* cuda.h maps plain names to the versioned symbols (cuMemAlloc to cuMemAlloc_v2); fields and the
- * strings looked up follow it. */
+ * strings looked up follow it. What the driver of CUDA 11.0 does not have yet is looked up by its
+ * older name then, which does the same, or is NULL. cuDeviceGetUuid_v2 differs for instances of MIG
+ * (see source.c). */
+#define REQUIRED NULL
+#define OPTIONAL ""
 #define DRIVER_FUNCTIONS(X)                                                                        \
-    X(cuInit)                                                                                      \
-    X(cuDriverGetVersion)                                                                          \
-    X(cuGetErrorName)                                                                              \
-    X(cuGetErrorString)                                                                            \
-    X(cuDeviceGetCount)                                                                            \
-    X(cuDeviceGet)                                                                                 \
-    X(cuDeviceGetName)                                                                             \
-    X(cuDeviceGetUuid)                                                                             \
-    X(cuDeviceGetPCIBusId)                                                                         \
-    X(cuDeviceGetAttribute)                                                                        \
-    X(cuDeviceTotalMem)                                                                            \
-    X(cuDevicePrimaryCtxRetain)                                                                    \
-    X(cuDevicePrimaryCtxRelease)                                                                   \
-    X(cuCtxSetCurrent)                                                                             \
-    X(cuCtxGetLimit)                                                                               \
-    X(cuModuleLoadData)                                                                            \
-    X(cuModuleUnload)                                                                              \
-    X(cuModuleGetFunction)                                                                         \
-    X(cuModuleGetGlobal)                                                                           \
-    X(cuFuncGetAttribute)                                                                          \
-    X(cuFuncSetAttribute)                                                                          \
-    X(cuLinkCreate)                                                                                \
-    X(cuLinkAddData)                                                                               \
-    X(cuLinkComplete)                                                                              \
-    X(cuLinkDestroy)                                                                               \
-    X(cuMemGetInfo)                                                                                \
-    X(cuMemAlloc)                                                                                  \
-    X(cuMemFree)                                                                                   \
-    X(cuMemHostAlloc)                                                                              \
-    X(cuMemHostGetDevicePointer)                                                                   \
-    X(cuMemFreeHost)                                                                               \
-    X(cuMemsetD32Async)                                                                            \
-    X(cuMemcpyHtoDAsync)                                                                           \
-    X(cuMemcpyDtoHAsync)                                                                           \
-    X(cuDeviceCanAccessPeer)                                                                       \
-    X(cuCtxEnablePeerAccess)                                                                       \
-    X(cuCtxDisablePeerAccess)                                                                      \
-    X(cuMemcpyPeerAsync)                                                                           \
-    X(cuStreamCreate)                                                                              \
-    X(cuStreamDestroy)                                                                             \
-    X(cuStreamSynchronize)                                                                         \
-    X(cuStreamWaitEvent)                                                                           \
-    X(cuEventCreate)                                                                               \
-    X(cuEventDestroy)                                                                              \
-    X(cuEventQuery)                                                                                \
-    X(cuEventRecord)                                                                               \
-    X(cuEventElapsedTime)                                                                          \
-    X(cuLaunchKernel)                                                                              \
-    X(cuLaunchKernelEx)                                                                            \
-    X(cuOccupancyMaxActiveClusters)                                                                \
-    X(cuTexObjectCreate)                                                                           \
-    X(cuTexObjectDestroy)
+    X(cuInit, REQUIRED)                                                                            \
+    X(cuDriverGetVersion, REQUIRED)                                                                \
+    X(cuGetErrorName, REQUIRED)                                                                    \
+    X(cuGetErrorString, REQUIRED)                                                                  \
+    X(cuDeviceGetCount, REQUIRED)                                                                  \
+    X(cuDeviceGet, REQUIRED)                                                                       \
+    X(cuDeviceGetName, REQUIRED)                                                                   \
+    X(cuDeviceGetUuid_v2, "cuDeviceGetUuid")                                                       \
+    X(cuDeviceGetPCIBusId, REQUIRED)                                                               \
+    X(cuDeviceGetAttribute, REQUIRED)                                                              \
+    X(cuDeviceTotalMem, REQUIRED)                                                                  \
+    X(cuDevicePrimaryCtxRetain, REQUIRED)                                                          \
+    X(cuDevicePrimaryCtxRelease, REQUIRED)                                                         \
+    X(cuCtxSetCurrent, REQUIRED)                                                                   \
+    X(cuCtxGetLimit, REQUIRED)                                                                     \
+    X(cuModuleLoadData, REQUIRED)                                                                  \
+    X(cuModuleUnload, REQUIRED)                                                                    \
+    X(cuModuleGetFunction, REQUIRED)                                                               \
+    X(cuModuleGetGlobal, REQUIRED)                                                                 \
+    X(cuFuncGetAttribute, REQUIRED)                                                                \
+    X(cuFuncSetAttribute, REQUIRED)                                                                \
+    X(cuLinkCreate, REQUIRED)                                                                      \
+    X(cuLinkAddData, REQUIRED)                                                                     \
+    X(cuLinkComplete, REQUIRED)                                                                    \
+    X(cuLinkDestroy, REQUIRED)                                                                     \
+    X(cuMemGetInfo, REQUIRED)                                                                      \
+    X(cuMemAlloc, REQUIRED)                                                                        \
+    X(cuMemFree, REQUIRED)                                                                         \
+    X(cuMemHostAlloc, REQUIRED)                                                                    \
+    X(cuMemHostGetDevicePointer, REQUIRED)                                                         \
+    X(cuMemFreeHost, REQUIRED)                                                                     \
+    X(cuMemsetD32Async, REQUIRED)                                                                  \
+    X(cuMemcpyHtoDAsync, REQUIRED)                                                                 \
+    X(cuMemcpyDtoHAsync, REQUIRED)                                                                 \
+    X(cuDeviceCanAccessPeer, REQUIRED)                                                             \
+    X(cuCtxEnablePeerAccess, REQUIRED)                                                             \
+    X(cuCtxDisablePeerAccess, REQUIRED)                                                            \
+    X(cuMemcpyPeerAsync, REQUIRED)                                                                 \
+    X(cuStreamCreate, REQUIRED)                                                                    \
+    X(cuStreamDestroy, REQUIRED)                                                                   \
+    X(cuStreamSynchronize, REQUIRED)                                                               \
+    X(cuStreamWaitEvent, REQUIRED)                                                                 \
+    X(cuEventCreate, REQUIRED)                                                                     \
+    X(cuEventDestroy, REQUIRED)                                                                    \
+    X(cuEventQuery, REQUIRED)                                                                      \
+    X(cuEventRecord, REQUIRED)                                                                     \
+    X(cuEventElapsedTime, "cuEventElapsedTime")                                                    \
+    X(cuLaunchKernel, REQUIRED)                                                                    \
+    X(cuLaunchKernelEx, OPTIONAL)                                                                  \
+    X(cuOccupancyMaxActiveClusters, OPTIONAL)                                                      \
+    X(cuTexObjectCreate, REQUIRED)                                                                 \
+    X(cuTexObjectDestroy, REQUIRED)
 
 struct driver {
     void *library;
     int version; /* 13000: CUDA 13.0 */
-#define DRIVER_FIELD(name) __typeof__(&name) name;
+#define DRIVER_FIELD(name, otherwise) __typeof__(&name) name;
     DRIVER_FUNCTIONS(DRIVER_FIELD)
 #undef DRIVER_FIELD
 };

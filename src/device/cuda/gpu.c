@@ -47,16 +47,26 @@ int cuda_set_current(const struct cuda_gpu *gpu, struct err *err)
     return cuda_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent", err);
 }
 
-int cuda_load_module(const struct cuda_gpu *gpu, const unsigned char *fatbin, const char *what,
-                     CUmodule *module, struct err *err)
+int cuda_load_kernels(struct cuda_gpu *gpu, enum cuda_kernels file, struct err *err)
 {
-    return *module ? 0 : cuda_check(gpu, gpu->driver->cuModuleLoadData(module, fatbin), what, err);
+#define FILE_NAME(name, file, argument) [CUDA_KERNELS_##name] = "loading the " #file " kernels",
+    static const char *const loading[] = {CUDA_KERNELS(FILE_NAME, )};
+#undef FILE_NAME
+    if (gpu->modules[file])
+        return 0;
+    return cuda_check(
+        gpu, gpu->driver->cuModuleLoadData(&gpu->modules[file], gpu->flavour->fatbins[file]),
+        loading[file], err);
 }
 
-int cuda_find_function(const struct cuda_gpu *gpu, CUmodule module, const char *name,
-                       CUfunction *out_function, struct err *err)
+int cuda_find_kernel(struct cuda_gpu *gpu, enum cuda_kernels file, const char *name,
+                     CUfunction *out_function, struct err *err)
 {
-    return cuda_check(gpu, gpu->driver->cuModuleGetFunction(out_function, module, name), name, err);
+    int rc = cuda_load_kernels(gpu, file, err);
+    if (rc)
+        return rc;
+    return cuda_check(gpu, gpu->driver->cuModuleGetFunction(out_function, gpu->modules[file], name),
+                      name, err);
 }
 
 int cuda_record(const struct cuda_gpu *gpu, CUevent event, CUstream stream, struct err *err)

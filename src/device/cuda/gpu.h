@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "device/cuda/driver.h"
+#include "device/cuda/flavour.h"
 #include "device/cuda/health.h"
 #include "device/cuda/layout.h"
 #include "device/cuda/nvml.h"
@@ -80,10 +81,9 @@ struct cuda_gpu {
 
     CUdevice device;
     CUcontext context;
-    CUmodule chase_module, stream_module;
-    CUmodule check_module, cluster_module, load_module, memory_module, shared_load_module,
-        sm_map_module;        /* loaded when first needed */
-    CUmodule straight_module; /* compiled when first needed */
+    const struct flavour *flavour;        /* of the kernels that run on this GPU */
+    CUmodule modules[CUDA_KERNELS_COUNT]; /* of its kernels; loaded when first needed */
+    CUmodule straight_module;             /* compiled when first needed */
     CUfunction straight;
     CUstream streams[CUDA_STREAMS];
     CUevent events[CUDA_EVENTS];
@@ -133,11 +133,11 @@ int cuda_l2_fetch_limit(const struct cuda_gpu *gpu, uint32_t *out_bytes, struct 
 /* Makes the GPU's context that of this thread. */
 int cuda_set_current(const struct cuda_gpu *gpu, struct err *err);
 
-/* Loads embedded kernels if they are not yet; what: the same in words. */
-int cuda_load_module(const struct cuda_gpu *gpu, const unsigned char *fatbin, const char *what,
-                     CUmodule *module, struct err *err);
-int cuda_find_function(const struct cuda_gpu *gpu, CUmodule module, const char *name,
-                       CUfunction *out_function, struct err *err);
+/* Loads the embedded kernels of a file if they are not yet. Finding one of them does that, too;
+ * -ENOTSUP if the flavour does not have it. */
+int cuda_load_kernels(struct cuda_gpu *gpu, enum cuda_kernels file, struct err *err);
+int cuda_find_kernel(struct cuda_gpu *gpu, enum cuda_kernels file, const char *name,
+                     CUfunction *out_function, struct err *err);
 int cuda_record(const struct cuda_gpu *gpu, CUevent event, CUstream stream, struct err *err);
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
                 uint32_t shared_bytes, void **parameters, struct err *err);
@@ -188,13 +188,6 @@ struct link_seen {
 /* Copies for some milliseconds and asks NVML meanwhile, since an idle link runs at a lower speed.
  * -ENODATA when no answer came while a copy ran. */
 int cuda_watch_link(struct cuda_gpu *gpu, struct link_seen *out_seen, struct err *err);
-
-/* Which of the embedded kernels a GPU runs: machine code, or what the driver makes of PTX (JIT).
- * The build has each of its architectures in both forms. Machine code runs on GPUs of the same
- * major compute capability and the same or a higher minor one. PTX runs on any newer GPU, with a
- * driver of the toolkit's version or newer. -ENOTSUP, with the reason, if no kernel of this build
- * can run on the GPU (identify.c). Needs no context. */
-int cuda_check_kernel_code(const struct cuda_gpu *gpu, struct err *err);
 
 /* What NVML reports without opening the GPU (identify.c). */
 void cuda_report_board(const struct nvml_gpu *nvml_gpu, const struct driver *driver,

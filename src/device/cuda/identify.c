@@ -8,49 +8,6 @@
 #include "base/mem.h"
 #include "device/cuda/gpu.h"
 
-static const int archs[] = {GPUMEMTOPO_CUDA_ARCHS};
-
-static bool has_machine_code(int capability)
-{
-    for (size_t i = 0; i < COUNT_OF(archs); i++)
-        if (archs[i] / 10 == capability / 10 && archs[i] <= capability)
-            return true;
-    return false;
-}
-
-static int oldest(void)
-{
-    int least = archs[0];
-    for (size_t i = 1; i < COUNT_OF(archs); i++)
-        if (archs[i] < least)
-            least = archs[i];
-    return least;
-}
-
-int cuda_check_kernel_code(const struct cuda_gpu *gpu, struct err *err)
-{
-    int major = 0, minor = 0, driver = gpu->driver->version;
-    int rc = cuda_capability(gpu, &major, &minor, err);
-    if (rc)
-        return rc;
-    int capability = 10 * major + minor;
-    if (capability < oldest())
-        return err_set(
-            err, -ENOTSUP,
-            "the GPU is too old for this build: its compute capability is %d.%d, the "
-            "oldest kernels are for %d.%d; use a build for older GPUs (docs/PACKAGES.md)",
-            major, minor, oldest() / 10, oldest() % 10);
-    if (!has_machine_code(capability) && driver < CUDA_VERSION)
-        return err_set(
-            err, -ENOTSUP,
-            "this build has no machine code for compute capability %d.%d, and to compile "
-            "its PTX the driver must support CUDA %d.%d (it supports %d.%d): use a newer "
-            "driver",
-            major, minor, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10, driver / 1000,
-            driver % 1000 / 10);
-    return 0;
-}
-
 /* The driver makes code from PTX although there is machine code. */
 static bool is_forced(void)
 {
@@ -58,16 +15,9 @@ static bool is_forced(void)
     return text && *text && strcmp(text, "0") != 0;
 }
 
-static bool is_built(int arch)
-{
-    for (size_t i = 0; i < COUNT_OF(archs); i++)
-        if (archs[i] == arch)
-            return true;
-    return false;
-}
-
-/* The fact `kernels`: what the driver says it has loaded, "sm_90" or "JIT of compute_90". The
- * machine code of each architecture was made from its own PTX. */
+/* The fact `kernels`: what the driver says it has loaded, and the toolkit that made it: "sm_90 of
+ * CUDA 13.0" or "JIT of compute_90 of CUDA 13.0". The machine code of each architecture was made
+ * from its own PTX. */
 static void report_kernels(const struct cuda_gpu *gpu, struct facts *board)
 {
     const struct driver *driver = gpu->driver;
@@ -83,10 +33,9 @@ static void report_kernels(const struct cuda_gpu *gpu, struct facts *board)
         facts_set_unknown(board, "kernels", why.text);
         return;
     }
-    if (binary != ptx || !is_built(binary) || is_forced())
-        snprintf(text, sizeof text, "JIT of compute_%d", ptx);
-    else
-        snprintf(text, sizeof text, "sm_%d", binary);
+    bool jit = binary != ptx || !flavour_is_built(gpu->flavour, binary) || is_forced();
+    snprintf(text, sizeof text, "%s%d of CUDA %d.%d", jit ? "JIT of compute_" : "sm_",
+             jit ? ptx : binary, gpu->flavour->toolkit / 1000, gpu->flavour->toolkit % 1000 / 10);
     facts_set_text(board, "kernels", text);
 }
 
@@ -119,6 +68,12 @@ static const struct attribute_fact attribute_facts[] = {
 static const char *architecture_name(int major, int minor)
 {
     switch (major) {
+    case 3:
+        return "kepler";
+    case 5:
+        return "maxwell";
+    case 6:
+        return "pascal";
     case 7:
         return minor < 5 ? "volta" : "turing";
     case 8:
@@ -130,7 +85,7 @@ static const char *architecture_name(int major, int minor)
     case 12:
         return "blackwell";
     default:
-        return major < 7 ? "older than volta" : "newer than blackwell";
+        return major < 7 ? "older than kepler" : "newer than blackwell";
     }
 }
 

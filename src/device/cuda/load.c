@@ -60,8 +60,6 @@ static void load_sensors_read(const struct nvml_gpu *gpu, struct device_load_sam
     sample->throttle_reasons = sample->throttle_known ? reasons : 0;
 }
 
-extern const unsigned char cuda_load_fatbin[];
-
 _Static_assert((int)KERNEL_LOAD_FP32 == (int)DEVICE_LOAD_FP32 &&
                    (int)KERNEL_LOAD_MMA == (int)DEVICE_LOAD_MMA &&
                    (int)KERNEL_LOAD_WGMMA == (int)DEVICE_LOAD_WGMMA,
@@ -94,12 +92,9 @@ struct load {
 static int find_load_kernels(struct load *load, struct err *err)
 {
     struct cuda_gpu *gpu = load->gpu;
-    int rc =
-        cuda_load_module(gpu, cuda_load_fatbin, "loading the load kernels", &gpu->load_module, err);
+    int rc = cuda_find_kernel(gpu, CUDA_KERNELS_LOAD, "load_both", &load->both, err);
     if (!rc)
-        rc = cuda_find_function(gpu, gpu->load_module, "load_both", &load->both, err);
-    if (!rc)
-        rc = cuda_find_function(gpu, gpu->load_module, "load_fill", &load->fill, err);
+        rc = cuda_find_kernel(gpu, CUDA_KERNELS_LOAD, "load_fill", &load->fill, err);
     return rc;
 }
 

@@ -27,8 +27,6 @@ struct peer_pair {
     bool mapped;
 };
 
-extern const unsigned char cuda_memory_fatbin[];
-
 /* One pair of GPUs: copies between their memories, and loads and stores of this GPU's SMs in the
  * memory of the peer. */
 enum { THREADS = 1024, ELEMENT_BYTES = 16, REPEATS = 3 };
@@ -48,10 +46,9 @@ static int find_pair_kernels(struct peer_pair *pair, struct err *err)
                    {"memory_check_address", &pair->check},
                    {"memory_exchange", &pair->exchange},
                    {"memory_chase", &pair->chase}};
-    int rc = cuda_load_module(gpu, cuda_memory_fatbin, "loading the memory kernels",
-                              &gpu->memory_module, err);
+    int rc = 0;
     for (size_t i = 0; i < COUNT_OF(kernels) && !rc; i++)
-        rc = cuda_find_function(gpu, gpu->memory_module, kernels[i].name, kernels[i].function, err);
+        rc = cuda_find_kernel(gpu, CUDA_KERNELS_MEMORY, kernels[i].name, kernels[i].function, err);
     return rc;
 }
 

@@ -7,8 +7,6 @@
 #include "device/cuda/gpu.h"
 #include "device/cuda/kernels.h"
 
-extern const unsigned char cuda_shared_load_fatbin[];
-
 enum { WARP_LANES = 32 };
 _Static_assert((int)SHARED_LOAD_UNROLL == (int)KERNEL_SHARED_UNROLL,
                "loads are repeated in whole loops");
@@ -22,12 +20,8 @@ static int find_shared_kernel(struct cuda_gpu *gpu, uint32_t width, uint32_t byt
 {
     const struct driver *driver = gpu->driver;
     char name[32];
-    int rc = cuda_load_module(gpu, cuda_shared_load_fatbin, "loading the kernels of shared memory",
-                              &gpu->shared_load_module, err);
-    if (rc)
-        return rc;
     snprintf(name, sizeof name, "shared_load_%u", width);
-    rc = cuda_find_function(gpu, gpu->shared_load_module, name, out_function, err);
+    int rc = cuda_find_kernel(gpu, CUDA_KERNELS_SHARED_LOAD, name, out_function, err);
     if (rc)
         return rc;
     return cuda_check(gpu,

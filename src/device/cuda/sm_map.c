@@ -8,8 +8,6 @@
 #include "base/mem.h"
 #include "device/cuda/kernels.h"
 
-extern const unsigned char cuda_sm_map_fatbin[];
-
 struct sm_map {
     struct cuda_gpu *gpu;
     const struct device_sm_map *asked;
@@ -42,11 +40,7 @@ static int find_map_kernel(struct sm_map *map, const char *name, struct err *err
 {
     struct cuda_gpu *gpu = map->gpu;
     const struct driver *driver = gpu->driver;
-    int rc = cuda_load_module(gpu, cuda_sm_map_fatbin, "loading the kernels of the SM maps",
-                              &gpu->sm_map_module, err);
-    if (rc)
-        return rc;
-    rc = cuda_find_function(gpu, gpu->sm_map_module, name, &map->kernel, err);
+    int rc = cuda_find_kernel(gpu, CUDA_KERNELS_SM_MAP, name, &map->kernel, err);
     if (rc)
         return rc;
     return cuda_check(gpu,

@@ -3,7 +3,7 @@
 #include "gate.cuh"
 #include "kernels.h"
 
-#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1100
+#if __CUDA_ARCH__ < 750 || (__CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1100)
 #define FULL_BLOCKS 2
 #else
 #define FULL_BLOCKS 1

@@ -12,6 +12,8 @@
 #include "device/cuda/gpu.h"
 #include "device/source.h"
 
+enum { MIG_UUID_VERSION = 11040 }; /* older drivers give the UUID of the GPU */
+
 /* True when MIG divides this GPU; then CUDA shows instances only. */
 static bool mig_enabled(const struct nvml *nvml, nvml_device handle)
 {
@@ -148,8 +150,8 @@ static int see_device(const struct driver *driver, int i, struct seen *out_seen,
                       "cuDeviceGetName", err);
     if (rc)
         return rc;
-    rc = driver_check(driver, driver->cuDeviceGetUuid(&seen.uuid, seen.device), "cuDeviceGetUuid",
-                      err);
+    rc = driver_check(driver, driver->cuDeviceGetUuid_v2(&seen.uuid, seen.device),
+                      "cuDeviceGetUuid", err);
     if (rc)
         return rc;
     rc = driver_check(driver, driver->cuDeviceGetPCIBusId(seen.pci, sizeof seen.pci, seen.device),
@@ -175,6 +177,10 @@ static int describe(struct cuda_source *source, size_t i, struct err *err)
         return rc;
     nvml_device handle = nvml_find(nvml, seen.pci);
     bool mig = mig_enabled(nvml, handle);
+    if (mig && source->driver.version < MIG_UUID_VERSION)
+        return err_set(err, -ENODEV,
+                       "this driver does not tell the instances of a GPU with MIG apart: use one "
+                       "that supports CUDA 11.4 or newer");
     format_uuid(&seen.uuid, mig, uuid);
     *nvml_gpu = (struct nvml_gpu){nvml, handle, mig ? nvml_find_uuid(nvml, uuid) : handle};
     if (mig)

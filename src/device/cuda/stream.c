@@ -65,7 +65,7 @@ static int find_stream_kernel(struct cuda_gpu *gpu, const struct device_stream *
         return err_set(err, -ENOTSUP, "no streaming kernel for this kind, path and width");
     char name[NAME_MAX_BYTES];
     snprintf(name, sizeof name, "stream_%s_%u_%u", kernel, width, choose_unroll(stream));
-    return cuda_find_function(gpu, gpu->stream_module, name, out_function, err);
+    return cuda_find_kernel(gpu, CUDA_KERNELS_STREAM, name, out_function, err);
 }
 
 /* Numbers that are computed must be known: no word of the memory may become 0xffffffff (gpu.h). */
@@ -74,9 +74,9 @@ static int find_preparation(struct cuda_gpu *gpu, const struct device_stream *st
 {
     int rc = 0;
     if (stream->kind > DEVICE_STREAM_BIDIR)
-        rc = cuda_find_function(gpu, gpu->stream_module, "stream_write_16_4", &plan->fill, err);
+        rc = cuda_find_kernel(gpu, CUDA_KERNELS_STREAM, "stream_write_16_4", &plan->fill, err);
     if (!rc && plan->part_bytes < plan->footprint_bytes)
-        rc = cuda_find_function(gpu, gpu->stream_module, "stream_read_cg_16_4", &plan->read, err);
+        rc = cuda_find_kernel(gpu, CUDA_KERNELS_STREAM, "stream_read_cg_16_4", &plan->read, err);
     return rc;
 }
 

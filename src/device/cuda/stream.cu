@@ -237,11 +237,11 @@ static __device__ __forceinline__ void read_shared(uint64_t bytes, uint32_t pass
 }
 
 /* Blocks of 1024 threads that must fit into an SM, which limits the registers. With up to four
- * accesses of 16 bytes in flight, all threads that an SM can hold fit (2048 from sm_80 to sm_100);
- * with eight, half of them do. Without a limit the assembler of sm_90 uses only 32 registers: it
- * waits for the first loads before it issues the last, so that of eight loads only five are in
- * flight. */
-#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1100
+ * accesses of 16 bytes in flight, all threads that an SM can hold fit (2048 up to sm_72 and from
+ * sm_80 to sm_100); with eight, half of them do. Without a limit the assembler of sm_90 uses only
+ * 32 registers: it waits for the first loads before it issues the last, so that of eight loads only
+ * five are in flight. */
+#if __CUDA_ARCH__ < 750 || (__CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1100)
 #define FULL_BLOCKS 2
 #else
 #define FULL_BLOCKS 1

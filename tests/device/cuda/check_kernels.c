@@ -18,8 +18,6 @@
 
 enum { TARGET_MS = 20 };
 
-extern const unsigned char cuda_check_fatbin[];
-
 static struct device *device;
 static struct driver driver;
 
@@ -87,7 +85,7 @@ static void sub_cores(void **state)
     CUmodule module;
     CUfunction function;
     CUstream stream;
-    OK(cuModuleLoadData(&module, cuda_check_fatbin));
+    OK(cuModuleLoadData(&module, real_gpu_kernels(&driver, 0, CUDA_KERNELS_CHECK)));
     OK(cuModuleGetFunction(&function, module, "check_fp32"));
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     uint64_t one = masked_cycles(function, stream, 0x1);

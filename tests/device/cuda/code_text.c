@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <cuda.h>
 
 #include "device/cuda/code.h"
 #include "device/cuda/code_text.h"
 
 enum { BLOCKS = 132 };
+static const struct code_target hopper = {90, CUDA_VERSION};
 
 static const char *assembler;
 static char folder[] = "/tmp/gpumemtopo-code-XXXXXX";
@@ -51,8 +53,9 @@ static struct machine_code assembled(const struct device_code *code,
                                      const struct instruction *instruction, uint32_t capability)
 {
     struct strbuf text = {0};
+    const struct code_target target = {capability, CUDA_VERSION};
     printf("%s\n", instruction->name);
-    code_text_write(code, instruction, capability, BLOCKS, &text);
+    code_text_write(code, instruction, &target, BLOCKS, &text);
     return assembled_text(&text, "code", "", capability);
 }
 
@@ -72,7 +75,7 @@ static void atomics_visit_many_words(void **state)
         const struct device_code code = {
             .instruction = (uint32_t)row, .chains = 1, .warps = 1, .length = 64, .repeats = 1};
         struct strbuf text = {0};
-        code_text_write(&code, &instruction_table[row], 90, BLOCKS, &text);
+        code_text_write(&code, &instruction_table[row], &hopper, BLOCKS, &text);
         for (const char *at = text.data; (at = strstr(at, "st.global.b64 [r0+")); at++)
             words++;
         assert_int_equal(words, cases[i].words);
@@ -87,7 +90,7 @@ static void straight_stays(void **state)
 {
     (void)state;
     struct strbuf text = {0};
-    code_text_write_straight(90, &text);
+    code_text_write_straight(&hopper, &text);
     struct machine_code machine = assembled_text(&text, "straight", "-O1", 90);
     assert_int_equal(machine.most, DEVICE_STRAIGHT_MAX + DEVICE_STRAIGHT_SECOND_MAX);
     assert_true(machine.count < machine.most + 200);
@@ -122,6 +125,26 @@ static void oldest(void **state)
     }
 }
 
+/* The version of PTX is the newest one that the driver compiles, but at most 7.8. */
+static void versions(void **state)
+{
+    (void)state;
+    static const struct {
+        struct code_target target;
+        const char *text;
+    } cases[] = {{{61, 11000}, ".version 7.0\n.target sm_61\n"},
+                 {{86, 11040}, ".version 7.4\n.target sm_86\n"},
+                 {{90, 11080}, ".version 7.8\n.target sm_90\n"},
+                 {{70, 12040}, ".version 7.8\n.target sm_70\n"},
+                 {{100, 13000}, ".version 7.8\n.target sm_90\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct strbuf text = {0};
+        code_text_write_straight(&cases[i].target, &text);
+        assert_memory_equal(text.data, cases[i].text, strlen(cases[i].text));
+        strbuf_fini(&text);
+    }
+}
+
 static void not_a_cubin(void **state)
 {
     (void)state;
@@ -137,8 +160,9 @@ static void not_a_cubin(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chains_stay), cmocka_unit_test(oldest), cmocka_unit_test(straight_stays),
-        cmocka_unit_test(atomics_visit_many_words), cmocka_unit_test(not_a_cubin)};
+        cmocka_unit_test(chains_stay),    cmocka_unit_test(oldest),
+        cmocka_unit_test(straight_stays), cmocka_unit_test(atomics_visit_many_words),
+        cmocka_unit_test(versions),       cmocka_unit_test(not_a_cubin)};
     assembler = argc > 1 ? argv[1] : "ptxas";
     if (!mkdtemp(folder))
         return 1;

@@ -24,6 +24,7 @@ void fake_cluster_run(const struct kernel_cluster *run, unsigned grid, const uin
     }
 }
 
+#ifndef FAKE_CUDA_OLDER
 EXPORT CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function,
                                              const CUlaunchConfig *config)
 {
@@ -43,3 +44,4 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
     return cuLaunchKernel(function, config->gridDimX, 1, 1, config->blockDimX, 1, 1,
                           config->sharedMemBytes, config->hStream, parameters, extra);
 }
+#endif

@@ -13,6 +13,17 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* FAKE_CUDA_OLDER: the driver of CUDA 11.0. It lacks the newer names of functions, and clusters. */
+#ifdef FAKE_CUDA_OLDER
+#undef cuDeviceGetUuid
+#undef cuEventElapsedTime
+enum { FAKE_VERSION = 11000 };
+#else
+#undef cuDeviceGetUuid
+#define cuDeviceGetUuid cuDeviceGetUuid_v2
+enum { FAKE_VERSION = CUDA_VERSION };
+#endif
+
 enum {
     PLACE_BYTES = 2 << 20,
     SHARED_MAX = 227 * 1024,
@@ -86,7 +97,7 @@ EXPORT CUresult cuInit(unsigned flags)
 EXPORT CUresult cuDriverGetVersion(int *version)
 {
     const char *pretended = getenv("FAKE_CUDA_VERSION");
-    *version = pretended ? atoi(pretended) : CUDA_VERSION;
+    *version = pretended ? atoi(pretended) : FAKE_VERSION;
     return CUDA_SUCCESS;
 }
 
@@ -155,25 +166,68 @@ static int shared_per_sm(void)
     return colon ? atoi(colon + 1) : SHARED_MAX + 1024;
 }
 
-/* As the driver chooses from a fat binary: machine code of the same major version, else the newest
- * PTX that is not newer than the GPU. */
+/* What a fat binary has for a GPU: the newest machine code of the same major version, and the
+ * newest PTX that is not newer than the GPU or the driver. 0: none. */
+struct fake_code {
+    int machine, ptx;
+};
+
+/* One entry of a fat binary, without what is not used; its data follow behind header_bytes. */
+struct fatbin_entry {
+    uint16_t kind, unused; /* 1: PTX, 2: machine code */
+    uint32_t header_bytes;
+    uint64_t bytes;
+    uint32_t unused2[2];
+    uint16_t minor, major; /* of the version of PTX */
+    uint32_t arch;
+};
+
+static const uint32_t FATBIN_MAGIC = 0xba55ed50;
+static struct fake_code loaded;
+
+static struct fake_code look_into(const unsigned char *fatbin)
+{
+    struct fake_code found = {0};
+    struct fatbin_entry entry;
+    uint64_t bytes;
+    int version = 0, gpu = capability();
+    cuDriverGetVersion(&version);
+    memcpy(&bytes, fatbin + 8, sizeof bytes);
+    const unsigned char *at = fatbin + 16, *end = at + bytes;
+    for (; at < end; at += entry.header_bytes + entry.bytes) {
+        memcpy(&entry, at, sizeof entry);
+        int arch = (int)entry.arch, needed = 1000 * (entry.major + 4) + 10 * entry.minor;
+        if (arch > gpu)
+            continue;
+        if (entry.kind == 1 && arch > found.ptx && version >= needed)
+            found.ptx = arch;
+        if (entry.kind == 2 && arch / 10 == gpu / 10 && arch > found.machine)
+            found.machine = arch;
+    }
+    return found;
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    MAY_FAIL;
+    if (memcmp(image, &FATBIN_MAGIC, sizeof FATBIN_MAGIC) == 0) {
+        loaded = look_into(image);
+        if (!loaded.machine && !loaded.ptx)
+            return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    *module = (CUmodule)(uintptr_t)8;
+    return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
 {
-    static const int archs[] = {GPUMEMTOPO_CUDA_ARCHS};
     const char *forced = getenv("CUDA_FORCE_PTX_JIT");
-    int machine = 0, ptx = 0;
     MAY_FAIL;
     (void)function;
-    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
-        if (archs[i] <= capability() && archs[i] > ptx)
-            ptx = archs[i];
-        if (archs[i] <= capability() && archs[i] / 10 == capability() / 10 && archs[i] > machine)
-            machine = archs[i];
-    }
-    bool jit = !machine || (forced && atoi(forced));
-    *value = attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION ? jit ? ptx : machine
+    bool jit = !loaded.machine || (forced && atoi(forced));
+    *value = attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION ? jit ? loaded.ptx : loaded.machine
              : jit                                      ? capability()
-                                                        : machine;
+                                                        : loaded.machine;
     return CUDA_SUCCESS;
 }
 
@@ -196,7 +250,10 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
         *value = KERNEL_CONSTANT_BYTES;
         break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-        *value = SHARED_MAX;
+        *value = capability() < 70 ? 0 : SHARED_MAX;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+        *value = 48 * 1024;
         break;
     case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH:
         *value = 1 << 27;
@@ -451,14 +508,6 @@ EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
     (void)device;
     if (--contexts == 0)
         unsetenv("FAKE_CONTEXT");
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
-{
-    (void)image;
-    MAY_FAIL;
-    *module = (CUmodule)(uintptr_t)8;
     return CUDA_SUCCESS;
 }
 

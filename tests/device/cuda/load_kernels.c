@@ -14,8 +14,6 @@
 enum { ROUNDS = 20000 };
 static const uint64_t BYTES = UINT64_C(4) << 30;
 
-extern const unsigned char cuda_load_fatbin[];
-
 static const char *const units[] = {"fma.f32", "mma.sync bf16", "wgmma bf16"};
 
 static struct real_module gpu;
@@ -133,6 +131,6 @@ static int all_tests(void)
 
 int main(void)
 {
-    return real_module_run(&gpu, cuda_load_fatbin, BYTES, sizeof(struct kernel_load_result),
+    return real_module_run(&gpu, CUDA_KERNELS_LOAD, BYTES, sizeof(struct kernel_load_result),
                            all_tests);
 }

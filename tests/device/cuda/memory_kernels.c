@@ -12,8 +12,6 @@
 
 enum { BYTES = 64 << 20, BLOCKS = 64, THREADS = 1024 };
 
-extern const unsigned char cuda_memory_fatbin[];
-
 static struct real_module gpu;
 
 #define OK(call) real_gpu_ok(&gpu.driver, gpu.driver.call, #call)
@@ -122,6 +120,6 @@ static int all_tests(void)
 
 int main(void)
 {
-    return real_module_run(&gpu, cuda_memory_fatbin, BYTES, sizeof(struct kernel_region_result),
+    return real_module_run(&gpu, CUDA_KERNELS_MEMORY, BYTES, sizeof(struct kernel_region_result),
                            all_tests);
 }

@@ -31,7 +31,12 @@ static void identity(void **state)
     facts_fini(&config);
 }
 
-static const int archs[] = {GPUMEMTOPO_CUDA_ARCHS};
+/* Of all flavours. */
+#define ARCHS(toolkit, ...) __VA_ARGS__,
+#define TOOLKIT(toolkit, ...) toolkit,
+static const int archs[] = {CUDA_FLAVOURS(ARCHS)};
+static const int toolkits[] = {CUDA_FLAVOURS(TOOLKIT)};
+enum { TOOLKITS = sizeof toolkits / sizeof *toolkits };
 
 static int oldest(void)
 {
@@ -69,39 +74,46 @@ static struct err why_not(int capability, int driver_version)
     return err;
 }
 
+static void assert_kernels(int capability, const char *expected)
+{
+    struct facts hardware = {0}, board = {0}, config = {0};
+    char text[32];
+    snprintf(text, sizeof text, "%d", capability);
+    setenv("FAKE_CUDA_CAPABILITY", text, 1);
+    assert_int_equal(set_up(NULL), 0);
+    assert_int_equal(device_identify(device, &hardware, &board, &config, NULL), 0);
+    assert_string_equal(facts_text(&board, "kernels"), expected);
+    unsetenv("FAKE_CUDA_CAPABILITY");
+    facts_fini(&hardware);
+    facts_fini(&board);
+    facts_fini(&config);
+}
+
 /* Which kernels a GPU runs is told as the driver tells it; a GPU that none fits is refused. */
 static void code_for_gpus(void **state)
 {
     (void)state;
-    const int major_of_build = CUDA_VERSION / 1000 * 1000;
+    const int major_of_build = toolkits[TOOLKITS - 1] / 1000 * 1000;
     const struct {
         int capability;
         bool forced;
         const char *format;
-        int arch;
+        int arch, toolkit;
     } rows[] = {
-        {oldest(), false, "sm_%d", oldest()},
-        {newest(), false, "sm_%d", newest()},
-        {newest() + 1, false, "sm_%d", newest()},
-        {newest() + 10, false, "JIT of compute_%d", newest()},
-        {newest(), true, "JIT of compute_%d", newest()},
+        {oldest(), false, "sm_%d of CUDA %d.%d", oldest(), toolkits[TOOLKITS - 1]},
+        {newest(), false, "sm_%d of CUDA %d.%d", newest(), toolkits[0]},
+        {newest() + 1, false, "sm_%d of CUDA %d.%d", newest(), toolkits[0]},
+        {newest() + 10, false, "JIT of compute_%d of CUDA %d.%d", newest(), toolkits[0]},
+        {newest(), true, "JIT of compute_%d of CUDA %d.%d", newest(), toolkits[0]},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct facts hardware = {0}, board = {0}, config = {0};
-        char text[32], expected[32];
-        snprintf(text, sizeof text, "%d", rows[i].capability);
-        snprintf(expected, sizeof expected, rows[i].format, rows[i].arch);
-        setenv("FAKE_CUDA_CAPABILITY", text, 1);
+        char expected[64];
+        snprintf(expected, sizeof expected, rows[i].format, rows[i].arch, rows[i].toolkit / 1000,
+                 rows[i].toolkit % 1000 / 10);
         if (rows[i].forced)
             setenv("CUDA_FORCE_PTX_JIT", "1", 1);
-        assert_int_equal(set_up(NULL), 0);
-        assert_int_equal(device_identify(device, &hardware, &board, &config, NULL), 0);
+        assert_kernels(rows[i].capability, expected);
         unsetenv("CUDA_FORCE_PTX_JIT");
-        unsetenv("FAKE_CUDA_CAPABILITY");
-        assert_string_equal(facts_text(&board, "kernels"), expected);
-        facts_fini(&hardware);
-        facts_fini(&board);
-        facts_fini(&config);
         tear_down(NULL);
     }
     const struct err old = why_not(oldest() - 1, CUDA_VERSION);
@@ -114,6 +126,54 @@ static void code_for_gpus(void **state)
         assert_int_equal(new.code, -ENOTSUP);
         assert_non_null(strstr(new.text, "use a newer driver"));
     }
+    setenv("GPUMEMTOPO_CUDA_TOOLKIT", "9.9", 1);
+    const struct err none = why_not(newest(), CUDA_VERSION);
+    assert_int_equal(none.code, -ENOTSUP);
+    assert_non_null(strstr(none.text, "unset GPUMEMTOPO_CUDA_TOOLKIT"));
+    if (TOOLKITS > 1) {
+        setenv("GPUMEMTOPO_CUDA_TOOLKIT", "11.8", 1);
+        assert_kernels(90, "sm_90 of CUDA 11.8");
+        tear_down(NULL);
+    }
+    unsetenv("GPUMEMTOPO_CUDA_TOOLKIT");
+}
+
+/* The driver of CUDA 11.0 runs kernels of CUDA 11 and has no clusters. */
+static void older_driver(void **state)
+{
+    (void)state;
+    if (toolkits[TOOLKITS - 1] / 1000 != 11) {
+        struct err err = {0};
+        assert_int_equal(device_source_cuda(&source, &err), -ENODEV);
+        assert_non_null(strstr(err.text, "a build that also has kernels by CUDA 11.8"));
+        return;
+    }
+    char expected[64];
+    const struct device_cluster asked = {.work = DEVICE_CLUSTER_LOADS, .size = 2, .count = 32};
+    struct device_cluster_answer answer = {0};
+    struct err err = {0};
+    snprintf(expected, sizeof expected, "sm_%d of CUDA 11.%d", oldest(),
+             toolkits[TOOLKITS - 1] % 1000 / 10);
+    assert_kernels(oldest(), expected);
+    assert_int_equal(device_run_cluster(device, &asked, &answer, &err), -ENOTSUP);
+    assert_string_equal(err.text, "the driver has no clusters");
+    assert_int_equal(device_limits(device)->shared_bytes_max,
+                     oldest() < 70 ? 48 * 1024 : 227 * 1024);
+    tear_down(NULL);
+    const struct err new = why_not(newest() + 10, 11000);
+    assert_int_equal(new.code, -ENOTSUP);
+    assert_non_null(strstr(new.text, "they need CUDA 11.8, it supports 11.0: use a newer driver"));
+}
+
+/* No build serves it. */
+static void too_old_driver(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    setenv("FAKE_CUDA_VERSION", "10020", 1);
+    assert_int_equal(device_source_cuda(&source, &err), -ENODEV);
+    assert_non_null(strstr(err.text, "too old: it supports CUDA 10.2, this build needs "));
+    unsetenv("FAKE_CUDA_VERSION");
 }
 
 /* Carve-outs are documented by compute capability, and only where the driver agrees. */
@@ -181,7 +241,7 @@ static void reasons(void **state)
         {"FAKE_CUDA_INIT", "100", NULL, "finds no GPU"},
         {"FAKE_CUDA_INIT", "100", "", "CUDA_VISIBLE_DEVICES is empty; under Slurm ask for"},
         {"FAKE_CUDA_INIT", "999", NULL, "CUDA_ERROR_FAKE (999)"},
-        {"FAKE_CUDA_VERSION", "11040", NULL, "supports CUDA 11.4"},
+        {"FAKE_CUDA_VERSION", "10020", NULL, "supports CUDA 10.2"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct device_source *none = NULL;
@@ -198,8 +258,12 @@ static void reasons(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const struct CMUnitTest older[] = {
+        cmocka_unit_test(older_driver),
+        cmocka_unit_test(too_old_driver),
+    };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(identity, set_up, tear_down),
         cmocka_unit_test(code_for_gpus),
@@ -208,5 +272,7 @@ int main(void)
         cmocka_unit_test(reasons),
     };
     unsetenv("CUDA_VISIBLE_DEVICES");
+    if (argc > 1 && strcmp(argv[1], "older") == 0)
+        return cmocka_run_group_tests(older, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,26 @@ int real_gpu_run(struct device **out_device, int (*run)(void))
     return failed;
 }
 
-int real_module_run(struct real_module *module, const unsigned char *fatbin, size_t memory_bytes,
+const unsigned char *real_gpu_kernels(const struct driver *driver, CUdevice device,
+                                      enum cuda_kernels file)
+{
+    const struct flavour *flavour = NULL;
+    struct err err = {0};
+    int major = 0, minor = 0;
+    real_gpu_ok(
+        driver,
+        driver->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
+        "cuDeviceGetAttribute");
+    real_gpu_ok(
+        driver,
+        driver->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device),
+        "cuDeviceGetAttribute");
+    if (flavour_choose(10 * major + minor, driver->version, &flavour, &err))
+        fail_msg("%s", err.text);
+    return flavour->fatbins[file];
+}
+
+int real_module_run(struct real_module *module, enum cuda_kernels file, size_t memory_bytes,
                     size_t result_bytes, int (*run)(void))
 {
     struct driver *driver = &module->driver;
@@ -41,7 +60,7 @@ int real_module_run(struct real_module *module, const unsigned char *fatbin, siz
         driver->cuDevicePrimaryCtxRetain(&context, module->device) ||
         driver->cuCtxSetCurrent(context) ||
         driver->cuStreamCreate(&module->stream, CU_STREAM_NON_BLOCKING) ||
-        driver->cuModuleLoadData(&module->module, fatbin) ||
+        driver->cuModuleLoadData(&module->module, real_gpu_kernels(driver, module->device, file)) ||
         driver->cuMemAlloc(&module->memory, memory_bytes) ||
         driver->cuMemAlloc(&module->result, result_bytes))
         return 1;

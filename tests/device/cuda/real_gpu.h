@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "device/cuda/driver.h"
+#include "device/cuda/flavour.h"
 #include "device/device.h"
 
 enum { REAL_GPU_SKIPPED = 77 }; /* exit code of a test that could not run */
@@ -24,8 +25,12 @@ struct real_module {
 
 /* The same for a module: loads the kernels and allocates memory and result, calls `run`, frees all.
  */
-int real_module_run(struct real_module *module, const unsigned char *fatbin, size_t memory_bytes,
+int real_module_run(struct real_module *module, enum cuda_kernels file, size_t memory_bytes,
                     size_t result_bytes, int (*run)(void));
+
+/* The embedded kernels of a file that this GPU runs. */
+const unsigned char *real_gpu_kernels(const struct driver *driver, CUdevice device,
+                                      enum cuda_kernels file);
 
 /* Fails the test unless a call of the driver succeeded. */
 void real_gpu_ok(const struct driver *driver, CUresult code, const char *what);
