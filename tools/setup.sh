@@ -114,7 +114,7 @@ setup_configure() {
         meson setup "$build" "$source" "$@" >"$log" 2>&1 || setup_failed "$log"
     else
         { meson configure --clearcache "$build" &&
-            meson setup --reconfigure "$build" "$source" -Dcuda=auto -Dcuda-arch= -Dmpi=auto -Dtests=auto -Dpackage=false -Dfuzz=false \
+            meson setup --reconfigure "$build" "$source" -Dcuda=auto -Dcuda-arch= -Dcuda-older=auto -Dcuda-older-arch= -Dmpi=auto -Dtests=auto -Dpackage=false -Dfuzz=false \
                 -Db_sanitize=none \
                 "$@"; } >"$log" 2>&1 || setup_failed "$log"
     fi
