@@ -125,7 +125,8 @@ def one_run(cluster, folder, mpi, who, when, layout):
 def some_runs(cluster, folder):
     """One task per node, where Slurm ends most; without MPI nothing may be lost but the victim's."""
     for mpi, who, when in (("pmix", "other", "init"), ("pmix", "rank 0", "measuring"), ("pmix", "other", "listing"),
-                           ("none", "rank 0", "start"), ("none", "other", "measuring"), ("none", "rank 0", "report")):
+                           ("pmi2", "rank 0", "gather"), ("none", "rank 0", "start"), ("none", "other", "measuring"),
+                           ("none", "rank 0", "report")):
         how, measured, took_s, said = one_run(cluster, folder / f"{mpi}-{when}", mpi, who, when, LAYOUTS[0])
         print(f"{mpi} {who} {when}: {how}, {measured} measured, {took_s:.1f} s", flush=True)
         check(how in ("inventory", "by command"), f"{mpi} {who} {when}: {how}: {said}")
