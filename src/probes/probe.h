@@ -101,6 +101,10 @@ struct probe {
 bool probe_entry_is(const char *entry, const char *metric);
 bool probe_entry_is_group(const char *entry);
 
+/* Why GPUs of this kind (`config` of probe_options) cannot measure what an entry of `metrics`
+ * stands for; NULL: they can. What they would measure is something else. */
+const char *probe_unmeasurable(const struct facts *config, const char *entry);
+
 /* Calls run, or run_study. */
 int probe_run(const struct probe *probe, struct probe_context *context, struct err *err);
 

@@ -55,6 +55,8 @@ struct probe_options {
     double load_wait_s;    /* before that */
     bool load_one;         /* one GPU of the node at a time */
     double ends_s;         /* by clock_monotonic_s: the time limit of the GPU; 0: none */
+    /* The settings of the GPU, which say of what kind it is; NULL: a whole GPU of this node. */
+    const struct facts *config;
 };
 
 /* Called before and after each probe; a worker uses it to report progress and partial results.

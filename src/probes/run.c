@@ -175,6 +175,27 @@ static void mark_failed(const struct probe *probe, struct measures *measures, co
     }
 }
 
+/* False if the GPU can measure none of the probe's metrics. */
+static bool run_is_of_use(const struct probe_context *context, const struct probe *probe)
+{
+    for (size_t i = 0; i < PROBE_LIST_MAX && probe->metrics[i]; i++)
+        if (!probe_unmeasurable(context->options->config, probe->metrics[i]))
+            return true;
+    return false;
+}
+
+/* What a GPU of this kind cannot measure is reported as such, also if there is a number. For a
+ * probe that did not run, its first metric says so, as that of probes that the GPU does not
+ * support. */
+static void mark_unmeasurable(struct probe_context *context, const struct probe *probe, bool ran)
+{
+    for (size_t i = 0; i < (ran ? PROBE_LIST_MAX : 1) && probe->metrics[i]; i++) {
+        const char *reason = probe_unmeasurable(context->options->config, probe->metrics[i]);
+        if (reason && !probe_entry_is_group(probe->metrics[i]))
+            measures_add_missing(context->measures, probe->metrics[i], MEASURE_UNSUPPORTED, reason);
+    }
+}
+
 static int run_probe(struct probe_context *context, const struct probe *probe,
                      const struct probe_observer *observer, struct err *err)
 {
@@ -184,11 +205,13 @@ static int run_probe(struct probe_context *context, const struct probe *probe,
         return err_set(err, -ECANCELED, "stopped before %s", name);
     double start_s = clock_monotonic_s();
     probe_begin(context, name, 0);
-    int rc = probe_run(probe, context, &own);
+    bool of_use = run_is_of_use(context, probe);
+    int rc = of_use ? probe_run(probe, context, &own) : 0;
     for (size_t i = 0; i < context->measures->count; i++)
         measure_round(&context->measures->items[i]);
     if (rc)
         mark_failed(probe, context->measures, own.text);
+    mark_unmeasurable(context, probe, of_use);
     double elapsed_s = clock_monotonic_s() - start_s;
     if (observer && observer->end &&
         observer->end(observer->user, name, context->measures, elapsed_s))

@@ -83,6 +83,46 @@ const struct probe *const probe_table[] = {
 
 /* clang-format on */
 
+#define INSTANCE "mig_profile", NULL
+#define VIRTUAL "virtualization", "vgpu"
+#define CONFIDENTIAL "confidential_computing"
+
+/* What GPUs of a kind cannot measure: their fact has this word (NULL: any but "off"). */
+static const struct unmeasurable {
+    const char *key, *word;
+    const char *metrics; /* those that begin like this */
+    const char *reason;
+} unmeasurable[] = {
+    {INSTANCE, "links.", "a MIG instance has no links to other GPUs"},
+    {INSTANCE, "host.together.", "the MIG instances of a GPU share its host link"},
+    {INSTANCE, "die.", "a MIG instance sees a part of the die"},
+    {INSTANCE, "load.power.", "the power of the whole GPU is reported, not that of a MIG instance"},
+    {INSTANCE, "load.per_joule",
+     "the power of the whole GPU is reported, not that of a MIG instance"},
+    {INSTANCE, "load.temperature", "the temperature is that of the whole GPU"},
+    {INSTANCE, "main.whole.ecc_", "the ECC counters are those of the whole GPU"},
+    {VIRTUAL, "links.", "a virtual GPU has no links to other GPUs"},
+    {VIRTUAL, "host.together.", "the virtual GPUs of a GPU share its host link"},
+    {VIRTUAL, "die.", "a virtual GPU gets its GPU in turn with others, which disturb its map"},
+    {VIRTUAL, "load.", "others may use the GPU of a virtual GPU meanwhile; its power is not known"},
+    {VIRTUAL, "main.whole.", "a virtual GPU has a part of the memory of its GPU"},
+    {CONFIDENTIAL, "on", "links.", "with confidential computing, GPUs do not reach each other"},
+    {CONFIDENTIAL, NULL, "host.latency",
+     "with confidential computing, the GPU does not load from the host's memory"},
+};
+
+const char *probe_unmeasurable(const struct facts *config, const char *entry)
+{
+    for (size_t i = 0; config && i < COUNT_OF(unmeasurable); i++) {
+        const struct unmeasurable *row = &unmeasurable[i];
+        const char *word = facts_text(config, row->key);
+        if (word && (row->word ? strcmp(word, row->word) == 0 : strcmp(word, "off") != 0) &&
+            strncmp(entry, row->metrics, strlen(row->metrics)) == 0)
+            return row->reason;
+    }
+    return NULL;
+}
+
 int probe_profile_parse(const char *word, enum probe_profile *out_profile)
 {
     static const char *const words[] = {"quick", "standard", "full"};

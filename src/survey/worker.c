@@ -299,7 +299,8 @@ static int worker_run_probes(const struct target *target, const struct worker_re
                                   .lap = lap,
                                   .started_s = clock_monotonic_s(),
                                   .err = err};
-    const struct probe_options options = worker_probe_options(target, request);
+    struct probe_options options = worker_probe_options(target, request);
+    options.config = &result->config;
     const struct probe_observer observer = {worker_on_begin, worker_on_end, &measuring};
     int rc = probes_select(request->profile, request->probes, &selection, err);
     if (!rc && !request->session) {

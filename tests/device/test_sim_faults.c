@@ -177,6 +177,8 @@ static const struct fact_case fact_cases[] = {
     {{.kind = SIM_L2_SLICE, .share = 0.5, .reported = true}, 0, "l2_bytes", 131072, NULL},
     {{.kind = SIM_ECC_OFF}, 2, "ecc", 0, NULL},
     {{.kind = SIM_MIG_ON}, 2, "mig", 1, NULL},
+    {{.kind = SIM_VIRTUALIZATION, .text = "passthrough"}, 2, "virtualization", 0, "passthrough"},
+    {{.kind = SIM_CONFIDENTIAL, .text = "on", .factor = 5}, 2, "confidential_computing", 0, "on"},
     {{.kind = SIM_PERSISTENCE_OFF}, 2, "persistence", 0, NULL},
     {{.kind = SIM_COMPUTE_MODE, .text = "prohibited"}, 2, "compute_mode", 0, "prohibited"},
     {{.kind = SIM_POWER_LIMIT, .w = 250}, 2, "power_limit_w", 250, NULL},

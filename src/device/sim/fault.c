@@ -29,6 +29,8 @@ static const struct fault_kind {
     [SIM_NVLINK_DOWN] = {"nvlink_down", {"?count"}},
     [SIM_ECC_OFF] = {"ecc_off"},
     [SIM_MIG_ON] = {"mig_on"},
+    [SIM_VIRTUALIZATION] = {"virtualization", {"text"}},
+    [SIM_CONFIDENTIAL] = {"confidential", {"text", "factor"}},
     [SIM_PERSISTENCE_OFF] = {"persistence_off"},
     [SIM_COMPUTE_MODE] = {"compute_mode", {"text"}},
     [SIM_POWER_LIMIT] = {"power_limit", {"w"}, .may_change = true},
@@ -446,6 +448,13 @@ static void apply_setting(struct sim_model *model, const struct sim_fault *fault
         break;
     case SIM_MIG_ON:
         config->mig = config->mig_pending = true;
+        break;
+    case SIM_VIRTUALIZATION:
+        memcpy(config->virtualization, fault->text, sizeof fault->text);
+        break;
+    case SIM_CONFIDENTIAL:
+        memcpy(config->confidential, fault->text, sizeof fault->text);
+        slow_host(model, fault->factor - 1);
         break;
     case SIM_PERSISTENCE_OFF:
         config->persistence = false;

@@ -3,10 +3,21 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "device/sim/gpu.h"
 #include "inventory/throttle.h"
+
+void sim_unit_uuid(const struct sim_unit *unit, char out_uuid[SIM_UUID_MAX])
+{
+    uint64_t a = rng_derive(unit->identity_seed, "uuid", 0);
+    uint64_t b = rng_derive(unit->identity_seed, "uuid", 1);
+    snprintf(out_uuid, SIM_UUID_MAX, "%s-%08x-%04x-%04x-%04x-%012llx",
+             unit->is_instance ? "MIG" : "GPU", (unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff),
+             (unsigned)(a & 0xffff), (unsigned)(b >> 48),
+             (unsigned long long)(b & 0xffffffffffffu));
+}
 
 static void set_hardware(const struct sim_model *model, struct facts *facts)
 {
@@ -71,6 +82,39 @@ static void set_settings(const struct sim_model *model, struct facts *facts)
         facts_set_int(facts, numbers[i].key, (int64_t)(numbers[i].value + 0.5));
 }
 
+static bool is_virtual(const struct sim_model *model)
+{
+    return strcmp(model->config.virtualization, "vgpu") == 0;
+}
+
+/* What kind of GPU it is. An instance is the next one of its node's GPUs, with seven each. */
+static void set_kind(const struct gpu *gpu, struct device_identity *identity)
+{
+    enum { INSTANCES = 7, FIRST_ID = 7 };
+    const struct sim_config *c = &gpu->model.config;
+    struct facts *config = &identity->config;
+    static const char *const not_on_virtual[] = {"power_limit_w", "power_limit_default_w",
+                                                 "sm_clock_application_mhz",
+                                                 "memory_clock_application_mhz"};
+    if (c->virtualization[0])
+        facts_set_text(config, "virtualization", c->virtualization);
+    if (c->confidential[0])
+        facts_set_text(config, "confidential_computing", c->confidential);
+    for (size_t i = 0; i < COUNT_OF(not_on_virtual) && is_virtual(&gpu->model); i++)
+        facts_set_unknown(config, not_on_virtual[i], "not supported");
+    if (!c->mig_profile[0])
+        return;
+    const struct sim_unit parent = {
+        .identity_seed = rng_derive(gpu->unit.node, "parent", gpu->unit.index / INSTANCES)};
+    char uuid[SIM_UUID_MAX];
+    sim_unit_uuid(&parent, uuid);
+    facts_set_text(&identity->board, "mig_parent", uuid);
+    facts_set_text(config, "mig_profile", c->mig_profile);
+    facts_set_int(config, "mig_gpu_instance", FIRST_ID + gpu->unit.index % INSTANCES);
+    facts_set_int(config, "mig_compute_instance", 0);
+    facts_set_text(config, "health_of", "whole GPU");
+}
+
 int gpu_identify(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct gpu *gpu = (const struct gpu *)device;
@@ -86,6 +130,7 @@ int gpu_identify(struct device *device, const void *request, void *answer, struc
     facts_set_text(&identity->board, "vbios", gpu->model.board.vbios);
     facts_set_text(&identity->board, "driver", gpu->model.board.driver);
     set_settings(&gpu->model, &identity->config);
+    set_kind(gpu, identity);
     facts_set_int(&identity->config, "memory_free_bytes", (int64_t)gpu->device.limits.global_bytes);
     return 0;
 }
@@ -217,8 +262,12 @@ static void set_health(const struct sim_model *model, struct facts *facts)
         facts_set_unknown(facts, health_key(HEALTH_FABRIC_STATE), "not supported");
     else
         facts_set_text(facts, health_key(HEALTH_FABRIC_STATE), sim_fabric_words[state]);
+    if (is_virtual(model))
+        facts_set_unknown(facts, health_key(HEALTH_POWER_DRAW), "not supported");
     for (size_t i = 0; i < HEALTH_NUMBERS; i++) {
-        if (catalogue_health[i].is_flag)
+        if (is_virtual(model) && i != HEALTH_PROCESSES)
+            facts_set_unknown(facts, catalogue_health[i].key, "not supported");
+        else if (catalogue_health[i].is_flag)
             facts_set_bool(facts, catalogue_health[i].key, model->health[i] > 0);
         else
             facts_set_int(facts, catalogue_health[i].key, llround(model->health[i]));

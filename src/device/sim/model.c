@@ -244,7 +244,7 @@ static int read_hardware(const struct yaml_node *node, struct sim_model *model, 
 
 struct config_text {
     struct sim_config config;
-    const char *compute_mode;
+    const char *compute_mode, *mig_profile, *virtualization, *confidential;
 };
 
 static const struct yaml_field config_fields[] = {
@@ -252,6 +252,9 @@ static const struct yaml_field config_fields[] = {
     {"mig", YAML_BOOL, offsetof(struct config_text, config.mig)},
     {"persistence", YAML_BOOL, offsetof(struct config_text, config.persistence)},
     {"compute_mode", YAML_STRING, offsetof(struct config_text, compute_mode)},
+    {"mig_profile", YAML_STRING, offsetof(struct config_text, mig_profile)},
+    {"virtualization", YAML_STRING, offsetof(struct config_text, virtualization)},
+    {"confidential_computing", YAML_STRING, offsetof(struct config_text, confidential)},
     {"power_limit_w", YAML_F64, offsetof(struct config_text, config.power_limit_w), .min = 1,
      .max = 1e4},
     {"power_limit_default_w", YAML_F64, offsetof(struct config_text, config.power_limit_default_w),
@@ -270,10 +273,22 @@ static int read_config(const struct yaml_node *node, struct sim_model *model, st
     int rc = read_optional(node, "config", config_fields, COUNT_OF(config_fields), &text, err);
     if (rc)
         return rc;
-    if (text.compute_mode)
-        rc = sim_copy_text(node, "compute_mode", text.compute_mode, text.config.compute_mode, err);
-    if (rc)
-        return rc;
+    const struct {
+        const char *key, *text;
+        char *to;
+    } texts[] = {
+        {"compute_mode", text.compute_mode, text.config.compute_mode},
+        {"mig_profile", text.mig_profile, text.config.mig_profile},
+        {"virtualization", text.virtualization, text.config.virtualization},
+        {"confidential_computing", text.confidential, text.config.confidential},
+    };
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        if (texts[i].text)
+            rc = sim_copy_text(node, texts[i].key, texts[i].text, texts[i].to, err);
+        if (rc)
+            return rc;
+    }
+    text.config.mig |= text.config.mig_profile[0] != '\0';
     if (text.config.power_draw_w > text.config.power_limit_w)
         return yaml_error(sim_at(node, "power_draw_w"), err, "power_draw_w is above power_limit_w");
     if (text.config.power_limit_default_w <= 0)
@@ -436,6 +451,18 @@ static int read_hierarchy(const struct model_text *text, struct sim_model *model
     return rc ? rc : sim_read_paths(text->paths, model, err);
 }
 
+/* As the names of real ones. */
+static void name_kind(struct sim_model *model)
+{
+    size_t length = strlen(model->name);
+    const struct sim_config *config = &model->config;
+    if (config->mig_profile[0])
+        snprintf(model->name + length, sizeof model->name - length, " MIG %s", config->mig_profile);
+    length = strlen(model->name);
+    if (strcmp(config->virtualization, "vgpu") == 0)
+        snprintf(model->name + length, sizeof model->name - length, " vGPU");
+}
+
 static int read_whole_model(const struct yaml_node *root, struct sim_model *model, struct err *err)
 {
     struct model_text text = {.sms_per_tpc = 1};
@@ -459,6 +486,7 @@ static int read_whole_model(const struct yaml_node *root, struct sim_model *mode
     rc = read_hierarchy(&text, model, err);
     if (rc)
         return rc;
+    name_kind(model);
     snprintf(model->key, sizeof model->key, "%s/%s/%s", model->pci_device, model->pci_subsystem,
              model->name);
     return 0;
@@ -499,6 +527,11 @@ void sim_model_destroy(struct sim_model *model)
 const char *sim_model_name(const struct sim_model *model)
 {
     return model->name;
+}
+
+bool sim_model_is_instance(const struct sim_model *model)
+{
+    return model->config.mig_profile[0] != '\0';
 }
 
 const char *sim_model_key(const struct sim_model *model)

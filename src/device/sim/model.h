@@ -127,6 +127,8 @@ struct sim_board {
 struct sim_config {
     bool ecc, ecc_pending, mig, mig_pending, persistence;
     char compute_mode[SIM_TEXT_MAX];
+    /* The kind of the GPU; "": the driver does not say, or a whole GPU. */
+    char mig_profile[SIM_TEXT_MAX], virtualization[SIM_TEXT_MAX], confidential[SIM_TEXT_MAX];
     double power_limit_w, power_limit_default_w;
     double power_draw_w;             /* under the survey's load */
     double sm_clock_application_mhz; /* 0: the highest */

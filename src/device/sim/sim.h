@@ -23,6 +23,9 @@ void sim_model_destroy(struct sim_model *model);
 
 const char *sim_model_name(const struct sim_model *model);
 
+/* Whether its GPUs are MIG instances. */
+bool sim_model_is_instance(const struct sim_model *model);
+
 /* PCI ids and name, which identify a model. */
 const char *sim_model_key(const struct sim_model *model);
 
@@ -40,6 +43,8 @@ enum sim_fault_kind {
     SIM_NVLINK_DOWN,  /* count */
     SIM_ECC_OFF,
     SIM_MIG_ON,
+    SIM_VIRTUALIZATION, /* text: as NVML's word */
+    SIM_CONFIDENTIAL,   /* text; factor: copies and loads of host memory take as much longer */
     SIM_PERSISTENCE_OFF,
     SIM_COMPUTE_MODE, /* text */
     SIM_POWER_LIMIT,  /* w */
@@ -149,7 +154,9 @@ struct sim_unit {
     const struct sim_batch *batch;   /* NULL: as the model says */
     const struct sim_layout *layout; /* the same */
     const struct sim_links *links;   /* NULL: the GPU is alone; copied when the GPU is opened */
-    uint64_t node; /* GPUs of one node take turns at the host link; 0: alone on its node */
+    uint64_t node;    /* GPUs of one node take turns at the host link; 0: alone on its node */
+    uint32_t index;   /* on its node */
+    bool is_instance; /* a MIG instance: its UUID says so */
 };
 
 /* Opens one GPU. The model may be destroyed before the device. -EINVAL for a fault that does not

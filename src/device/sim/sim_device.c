@@ -132,15 +132,6 @@ static void create_shared_caches(struct gpu *gpu)
             mem_array(gpu_group_count(model, model->tlbs[i].scope), sizeof *gpu->tlbs[i]);
 }
 
-void sim_unit_uuid(const struct sim_unit *unit, char out_uuid[SIM_UUID_MAX])
-{
-    uint64_t a = rng_derive(unit->identity_seed, "uuid", 0);
-    uint64_t b = rng_derive(unit->identity_seed, "uuid", 1);
-    snprintf(out_uuid, SIM_UUID_MAX, "GPU-%08x-%04x-%04x-%04x-%012llx", (unsigned)(a >> 32),
-             (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xffff), (unsigned)(b >> 48),
-             (unsigned long long)(b & 0xffffffffffffu));
-}
-
 int sim_open_unit(const struct sim_model *model, const struct sim_unit *unit,
                   const struct sim_fault *faults, size_t count, struct device **out_device,
                   struct err *err)

@@ -422,7 +422,9 @@ static void fleet_add_gpu(struct fleet *fleet, const struct fleet_entry *entry, 
                  .vary = fleet->vary,
                  .batch = sim_draw_batch(&fleet->draws, seed, model, numbers),
                  .layout = sim_draw_layout(&fleet->draws, seed, model, numbers),
-                 .node = rng_derive(fleet->place, node, 0)},
+                 .node = rng_derive(fleet->place, node, 0),
+                 .index = index,
+                 .is_instance = sim_model_is_instance(model)},
     };
     sim_unit_uuid(&slots[count].unit, uuid);
     infos[count] = (struct device_info){.uuid = uuid,
