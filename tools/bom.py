@@ -86,6 +86,8 @@ def add_program(bill, main, path, version):
     program = bill.add(path.name, version, primaryPackagePurpose="APPLICATION",
                        checksums=[{"algorithm": "SHA256", "checksumValue": digest}])
     bill.relate(main, "CONTAINS", program)
+    if path.read_bytes().startswith(b"#!"):  # a script is linked with nothing
+        return
     files = library_files(path)
     for library in needed(path):
         found = debian_package(files[library]) if library in files else None

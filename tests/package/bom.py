@@ -29,6 +29,7 @@ assert all(one in known and other in known for one, _, other in relations), rela
 assert ("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-gpumemtopo") in relations
 assert f"SPDX-License-Identifier: {names['gpumemtopo']['licenseDeclared']}\n" in pathlib.Path(root, "LICENSE").read_text(encoding="utf-8")
 
+assert ("SPDXRef-gpumemtopo", "CONTAINS", "SPDXRef-gpumemtopo-kit") in relations  # a script
 # Every library that the loader would load for a program directly; each program is in it.
 for program in programs:
     name = pathlib.Path(program).name
