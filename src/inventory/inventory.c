@@ -77,7 +77,7 @@ static const struct schema survey_schema = {.name = "survey",
                                             .words = "Numbers of the whole survey."};
 
 static const struct schema_field population_fields[] = {
-    {"by", FIELD_TEXT(struct inventory_population, by), .words = "the fact that they share"},
+    {"by", FIELD_TEXT(struct inventory_population, by), .words = "the facts that they share"},
     {"value", FIELD_TEXT(struct inventory_population, value), .flags = SCHEMA_NULL,
      .words = "null: unknown"},
     {"count", FIELD_U32(struct inventory_population, count),
@@ -117,7 +117,8 @@ static const struct schema_field model_fields[] = {
     {"populations",
      FIELD_LIST(struct inventory_model, populations, population_count, struct inventory_population,
                 &population_schema),
-     .flags = SCHEMA_OPTIONAL, .words = "if GPUs of this model have different boards"},
+     .flags = SCHEMA_OPTIONAL,
+     .words = "if GPUs of this model have different boards, or are of different kinds"},
     {"memory", FIELD_MEASURES(struct inventory_model, memory), .form = &memory_form,
      .json_schema = "\"$ref\": \"#/$defs/group\"",
      .words = "memories, their attributes, and attributes of attributes: `l1_data.size`, "

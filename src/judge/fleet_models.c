@@ -309,7 +309,10 @@ static char *population_id(const struct division *division, const struct group *
         return str_copy(model->id);
     fleet_put_kind(division->fleet, model, population, &keys, &values);
     bool by_part = keys.data && strncmp(keys.data, "board.part", strlen("board.part")) == 0;
-    char *id = str_format("%s, %s%s", model->id, by_part ? "board part " : "", values.data);
+    bool unknown = str_equal(keys.data, "board.part") && !population->part;
+    char *id = unknown
+                   ? str_format("%s, unknown board part", model->id)
+                   : str_format("%s, %s%s", model->id, by_part ? "board part " : "", values.data);
     strbuf_fini(&keys);
     strbuf_fini(&values);
     return id;

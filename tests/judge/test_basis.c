@@ -190,10 +190,14 @@ static void hardware(void **state)
     assert_string_equal(finding->cause, "SMs 128, the model is specified with 132");
     assert_int_equal(inventory.outliers[0].kind, KIND_MISMATCHED);
     inventory_fini(&inventory);
-    facts_set_bool(&gpus[0].config, "mig", true); /* a part of a GPU is not what is specified */
-    inventory = judged_by(gpus, 1, NULL);
-    assert_int_equal(inventory.total_outliers, 0);
-    inventory_fini(&inventory);
+    /* A part of a GPU is not what is specified; a GPU that is passed through is. */
+    for (int kind = 0; kind < 3; kind++) {
+        facts_set_bool(&gpus[0].config, "mig", kind == 0);
+        facts_set_text(&gpus[0].config, "virtualization", kind == 1 ? "vgpu" : "passthrough");
+        inventory = judged_by(gpus, 1, NULL);
+        assert_int_equal(inventory.total_outliers, kind == 2);
+        inventory_fini(&inventory);
+    }
     made_free(gpus, 1);
 }
 
