@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What goes wrong with a real GPU, seen from outside: cuda_errors.py PROGRAM ROOT LIBRARY_PATH.
+"""What goes wrong with a real GPU, seen from outside: cuda_errors.py PROGRAM ROOT LIBRARY_PATH OLDER_DRIVER.
 
 The program runs on stand-ins for libcuda.so.1 and libnvidia-ml.so.1 that fail on demand. Whatever
 happens ends in a clear status for the GPU, and what NVML told of it is in the inventory.
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM, ROOT, LIBRARIES = sys.argv[1:4]
+PROGRAM, ROOT, LIBRARIES, OLDER = sys.argv[1:5]
 SERIAL = "1650000000007"
 
 # environment, further flags, exit code, status, reason (a regular expression)
@@ -75,6 +75,18 @@ def check_nodes(folder):
         check(re.findall(r"host\.together\.gpus: \[(\d+)", text) == [str(gpus)] * gpus, changes, text)
 
 
+def check_older(folder):
+    """A GPU of compute capability 6.1 with the driver of CUDA 11.0: measured if the build has kernels for it."""
+    older = {"LD_LIBRARY_PATH": f"{OLDER}:{LIBRARIES}", "FAKE_CUDA_CAPABILITY": "61:98304"}
+    built = re.search(r"CUDA 11\.(\d+): sm_.*\b60\b", subprocess.run([PROGRAM, "--version"], capture_output=True, text=True).stdout)
+    got, said, text = survey(folder, older, ())
+    if built:
+        check(got in (0, 3) and f"kernels: sm_60 of CUDA 11.{built[1]}" in text and "architecture: pascal" in text and
+              re.search(r"main\.latency: \[\d", text), got, said, text)
+    else:
+        check(re.search(r"use a newer driver, or a build that also|the GPU is too old", said + text), got, said, text)
+
+
 def check(condition, *text):
     if not condition:
         sys.exit("FAILED " + "\n".join(map(str, text)))
@@ -98,6 +110,7 @@ def main():
         config = re.findall(r"^    config: {(.*)}", text, re.M)[-3:]  # the first is the model's
         check(config == ["", "pcie_gen: 1, pcie_under_load: false, pcie_width: 2", ""], config)
         check_nodes(folder)
+        check_older(folder)
         for changes, reason in NOTHING:
             if not changes.get("LD_LIBRARY_PATH", "-") and os.path.exists("/dev/nvidia0"):
                 continue

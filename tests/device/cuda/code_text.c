@@ -59,6 +59,12 @@ static struct machine_code assembled(const struct device_code *code,
     return assembled_text(&text, "code", "", capability);
 }
 
+/* The assembler of this build knows it: FP8 needs that of CUDA 12.4. */
+static bool is_known(const struct instruction *instruction)
+{
+    return instruction->capability != 89 || CUDA_VERSION >= 12040;
+}
+
 /* Chains of atomics on global memory visit many words, all within what the caller provides; those
  * of the whole GPU stay on one. */
 static void atomics_visit_many_words(void **state)
@@ -103,6 +109,8 @@ static void chains_stay(void **state)
         struct device_code code = {
             .instruction = (uint32_t)i, .chains = 1, .warps = 1, .length = 192, .repeats = 1};
         const struct instruction *instruction = &instruction_table[i];
+        if (!is_known(instruction))
+            continue;
         struct machine_code longer = assembled(&code, instruction, 90);
         code.length = 64;
         struct machine_code shorter = assembled(&code, instruction, 90);
@@ -120,6 +128,8 @@ static void oldest(void **state)
     for (size_t i = 0; i < instruction_count; i++) {
         const struct device_code code = {
             .instruction = (uint32_t)i, .chains = 4, .warps = 32, .length = 8, .repeats = 1};
+        if (!is_known(&instruction_table[i]))
+            continue;
         assert_true(assembled(&code, &instruction_table[i], instruction_table[i].capability).count >
                     8);
     }
