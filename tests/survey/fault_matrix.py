@@ -544,6 +544,7 @@ def case_spool_full(folder):
 def case_folder_gone(folder):
     """Output and spool go while it runs: nothing is called kept that is not."""
     (folder / "sub").mkdir()
+    os.environ["TMPDIR"] = str(folder)  # where the inventory goes then
     run = Run(folder, HANG, output="sub/out.yaml")
     run.hanging(run.rank(2))
     shutil.rmtree(folder / "sub")
