@@ -127,6 +127,54 @@ static int stream_check(const struct device *device, const void *request, struct
     return 0;
 }
 
+static const struct field tickets_rows[] = {
+    {FIELD_CHOICE(struct device_tickets, kind, stream_names)},
+    {FIELD(struct device_tickets, footprint_bytes, U64)},
+    {FIELD(struct device_tickets, total_bytes, U64)},
+    {FIELD(struct device_tickets, threads, U32)},
+    {FIELD(struct device_tickets, blocks_per_sm, U32)},
+    {FIELD(struct device_tickets, unroll, U32)},
+    {FIELD(struct device_tickets, chunk_bytes, U32)},
+    {FIELD(struct device_tickets, equal_percent, U32)},
+};
+static const struct fields tickets_fields = {FIELDS(struct device_tickets, tickets_rows)};
+static const struct field tickets_answer_rows[] = {
+    {FIELD(struct device_tickets_answer, bytes, U64)},
+    {FIELD(struct device_tickets_answer, elapsed_ns, U64)},
+    {FIELD(struct device_tickets_answer, first_end_ns, U64)},
+    {FIELD(struct device_tickets_answer, last_end_ns, U64)},
+    {FIELD(struct device_tickets_answer, first_sm, U32)},
+    {FIELD(struct device_tickets_answer, last_sm, U32)},
+};
+static const struct fields tickets_answer_fields = {
+    FIELDS(struct device_tickets_answer, tickets_answer_rows)};
+
+static int tickets_check(const struct device *device, const void *request, struct err *err)
+{
+    enum { WARP = 32, ACCESS_BYTES = 16 };
+    const struct device_tickets *tickets = request;
+    if ((unsigned)tickets->kind > DEVICE_STREAM_COPY)
+        return err_set(err, -EINVAL, "only reads, writes and copies go by ticket");
+    if (!tickets->threads || tickets->threads % WARP || !tickets->blocks_per_sm)
+        return err_set(err, -EINVAL, "%u blocks of %u threads", tickets->blocks_per_sm,
+                       tickets->threads);
+    if (!tickets->unroll || tickets->unroll > 8 || (tickets->unroll & (tickets->unroll - 1)))
+        return err_set(err, -EINVAL, "1, 2, 4 or 8 accesses in flight, not %u", tickets->unroll);
+    if (!tickets->chunk_bytes || tickets->chunk_bytes % ACCESS_BYTES ||
+        tickets->footprint_bytes <
+            (uint64_t)device_stream_arrays(tickets->kind) * tickets->chunk_bytes)
+        return err_set(err, -EINVAL, "chunks of %u bytes in %llu", tickets->chunk_bytes,
+                       (unsigned long long)tickets->footprint_bytes);
+    if (tickets->equal_percent > 100 ||
+        tickets->total_bytes / tickets->chunk_bytes > UINT32_MAX / 2)
+        return err_set(err, -EINVAL, "too many tickets, or more than 100 %%");
+    uint64_t room = device->limits.global_bytes;
+    if (room && tickets->footprint_bytes > room)
+        return err_set(err, -EINVAL, "the footprint is larger than the memory's %llu bytes",
+                       (unsigned long long)room);
+    return 0;
+}
+
 static const struct field share_rows[] = {
     {FIELD_CHOICE(struct device_host_share, kind, stream_names)},
     {FIELD(struct device_host_share, bytes, U64)},
@@ -710,6 +758,9 @@ static const struct device_call_row rows[DEVICE_CALL_COUNT] = {
     [DEVICE_CALL_BULK] = {ROW("bulk", &bulk_fields, &bulk_answer_fields, -ENOSYS,
                               "this device has no bulk copies"),
                           .check = bulk_check},
+    [DEVICE_CALL_TICKETS] = {ROW("tickets", &tickets_fields, &tickets_answer_fields, -ENOSYS,
+                                 "this device hands out no work by ticket"),
+                             .check = tickets_check},
 };
 
 const struct device_call_row *device_call_row(enum device_call call)
@@ -793,6 +844,8 @@ void device_call_document(struct strbuf *out_text)
         return device_call(device, call, asked, out_answer, err);                                  \
     }
 CALL_FUNCTION(device_stream, DEVICE_CALL_STREAM, struct device_stream, struct device_stream_answer)
+CALL_FUNCTION(device_stream_tickets, DEVICE_CALL_TICKETS, struct device_tickets,
+              struct device_tickets_answer)
 CALL_FUNCTION(device_test_memory, DEVICE_CALL_MEMORY, struct device_memory_test,
               struct device_memory_map)
 CALL_FUNCTION(device_check_unit, DEVICE_CALL_CHECK, struct device_check, struct device_check_answer)

@@ -63,6 +63,25 @@ struct device_stream_answer {
     uint64_t elapsed_ns;
 };
 
+/* A stream of global memory whose work is handed out in chunks, as blocks ask for it: no SM waits
+ * for another one. Accesses of 16 bytes, past L1. */
+struct device_tickets {
+    enum device_stream_kind kind; /* READ, WRITE or COPY */
+    uint64_t footprint_bytes;     /* rounded down to whole chunks */
+    uint64_t total_bytes; /* rounded down to whole passes over the footprint, at least one */
+    uint32_t threads;     /* per block, whole warps */
+    uint32_t blocks_per_sm;
+    uint32_t unroll; /* independent accesses in flight per thread: 1, 2, 4 or 8 */
+    uint32_t chunk_bytes;
+    uint32_t equal_percent; /* of the passes are made before, with equal work for each block */
+};
+struct device_tickets_answer {
+    uint64_t bytes, elapsed_ns;
+    /* From the beginning of the first block to the end of the first SM, and to that of the last. */
+    uint64_t first_end_ns, last_end_ns;
+    uint32_t first_sm, last_sm;
+};
+
 /* The test of the whole memory: all that can be had is written with a pattern, read back and
  * compared, region by region, with each pattern in turn. */
 enum device_pattern {
@@ -400,7 +419,8 @@ struct device_peers {
     CALL(SHARED_LOAD, load_shared)                                                                 \
     CALL(STRAIGHT, run_straight)                                                                   \
     CALL(CLUSTER, run_cluster)                                                                     \
-    CALL(BULK, copy_bulk)
+    CALL(BULK, copy_bulk)                                                                          \
+    CALL(TICKETS, stream_tickets)
 
 #define DEVICE_CALL_NUMBER(name, function) DEVICE_CALL_##name,
 enum device_call {
@@ -453,6 +473,9 @@ void device_answers_fini(struct device_answer *answers, size_t count);
 
 int device_stream(struct device *device, const struct device_stream *stream,
                   struct device_stream_answer *out_answer, struct err *err);
+
+int device_stream_tickets(struct device *device, const struct device_tickets *tickets,
+                          struct device_tickets_answer *out_answer, struct err *err);
 
 /* Tests the whole memory; what was in it is lost. -EBUSY if another process uses the GPU, since it
  * may need more memory meanwhile. out_map is released by device_memory_map_fini. */

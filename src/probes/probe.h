@@ -134,6 +134,7 @@ extern const struct probe probe_instruction_cache;
 extern const struct probe probe_main_bandwidth_read;
 extern const struct probe probe_main_bandwidth_write;
 extern const struct probe probe_main_bandwidth_copy;
+extern const struct probe probe_main_bandwidth_ticket, probe_l2_bandwidth_ticket;
 extern const struct probe probe_l2_latency;
 extern const struct probe probe_l2_line;
 extern const struct probe probe_l2_size;

@@ -219,6 +219,39 @@ static void bad_streams_are_refused(void **state)
     device_destroy(device);
 }
 
+static void bad_tickets_are_refused(void **state)
+{
+    (void)state;
+    static const struct device_tickets good = {.footprint_bytes = 1 << 20,
+                                               .total_bytes = 1 << 22,
+                                               .threads = 256,
+                                               .blocks_per_sm = 2,
+                                               .unroll = 4,
+                                               .chunk_bytes = 1 << 14,
+                                               .equal_percent = 100};
+    struct device_tickets bad[9];
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        bad[i] = good;
+    bad[0].kind = DEVICE_STREAM_H2D;
+    bad[1].threads = 100;
+    bad[2].blocks_per_sm = 0;
+    bad[3].unroll = 3;
+    bad[4].chunk_bytes = 1000;
+    bad[5].chunk_bytes = 1 << 21;
+    bad[6].equal_percent = 101;
+    bad[7].total_bytes = UINT64_MAX;
+    bad[8].footprint_bytes = UINT64_C(1) << 31;
+    struct device *device = bench_open(plain);
+    struct device_tickets_answer answer;
+    struct err err = {0};
+    assert_int_equal(device_stream_tickets(device, &good, &answer, &err), 0);
+    assert_int_equal(answer.bytes, 1 << 22);
+    assert_true(answer.first_end_ns && answer.first_end_ns <= answer.last_end_ns);
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        assert_int_equal(device_stream_tickets(device, &bad[i], &answer, &err), -EINVAL);
+    device_destroy(device);
+}
+
 static void throttling_in_words(void **state)
 {
     (void)state;
@@ -254,8 +287,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bins_cover_all_cycles),    cmocka_unit_test(bad_jobs_are_refused),
         cmocka_unit_test(kept_latencies_come_back), cmocka_unit_test(missing_path_is_not_supported),
-        cmocka_unit_test(bad_streams_are_refused),  cmocka_unit_test(throttling_in_words),
-        cmocka_unit_test(nothing_is_destroyed),
+        cmocka_unit_test(bad_streams_are_refused),  cmocka_unit_test(bad_tickets_are_refused),
+        cmocka_unit_test(throttling_in_words),      cmocka_unit_test(nothing_is_destroyed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,15 @@ static const char few_threads[] =
     "bandwidth: {sm: 1000, l2_read: 9000, main_read: 9000}\n"
     "paths: {global_ca: [l1: 30, l2: 200, main: 2000], global_cg: [l2: 200, main: 2000]}\n";
 
+/* Streams with equal work per SM lose some of what there is. */
+static const char by_ticket[] =
+    "name: By ticket\nsms: 8\nmemory: {size: 2 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"
+    "l2: {size: 8 MiB, line: 128, ways: 16}\n"
+    "bandwidth: {sm: 64, l2_read: 400, l2_write: 300, main_read: 200, main_write: 180,"
+    " ticket_main_read: 1.02, ticket_main_write: 1.06, ticket_l2_read: 1.01,"
+    " ticket_l2_write: 1.03}\n"
+    "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n";
+
 struct truth {
     const char *model;
     double gbs[METRICS]; /* 0: unsupported */
@@ -305,6 +314,52 @@ static void no_thread_is_idle(void **state)
     assert_true(shapes_seen > 0);
 }
 
+/* By ticket: all blocks run at once, and no chunk is under way twice. */
+static int check_tickets(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_tickets *tickets = request;
+    const struct device_limits *limits = device_limits(device);
+    uint64_t at_once =
+        (uint64_t)device_stream_arrays(tickets->kind) * tickets->blocks_per_sm * limits->sm_count;
+    uint64_t least = (uint64_t)tickets->threads * tickets->unroll * 16;
+    assert_true(tickets->blocks_per_sm * tickets->threads <= limits->threads_per_sm);
+    assert_true(at_once * tickets->chunk_bytes <= tickets->footprint_bytes ||
+                tickets->chunk_bytes <= least);
+    assert_true(at_once * least <= tickets->footprint_bytes);
+    shapes_seen++;
+    return inner->calls[DEVICE_CALL_TICKETS](device, request, answer, err);
+}
+
+static void check_all_tickets(struct device *device)
+{
+    inner = device->ops;
+    outer = *inner;
+    outer.calls[DEVICE_CALL_TICKETS] = check_tickets;
+    device->ops = &outer;
+}
+
+static void tickets_give_what_the_memory_delivers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *metric;
+        double gbs;
+    } rows[] = {{"main.bandwidth_ticket.read", 200 * 1.02},
+                {"main.bandwidth_ticket.write", 180 * 1.06},
+                {"l2.bandwidth_ticket.read", 400 * 1.01},
+                {"l2.bandwidth_ticket.write", 300 * 1.03}};
+    shapes_seen = 0;
+    struct measures all = probed_run(&(struct probed){.model = by_ticket,
+                                                      .profile = PROFILE_STANDARD,
+                                                      .list = "l2.bandwidth_ticket,"
+                                                              "main.bandwidth_ticket",
+                                                      .prepare = check_all_tickets});
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        probed_expect(&all, rows[i].metric, rows[i].gbs, "by ticket");
+    measures_fini(&all);
+    assert_true(shapes_seen > 0);
+}
+
 /* A link between probe and device that counts streams, and adds what a launch costs. */
 static struct {
     uint32_t count, disturbed; /* the number of the stream that something disturbs; 0: none */
@@ -422,6 +477,7 @@ static void a_small_l2_gives_a_lower_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tickets_give_what_the_memory_delivers),
         cmocka_unit_test(truth_is_found),
         cmocka_unit_test(faults_show_where_they_act),
         cmocka_unit_test(best_shape_is_taken),

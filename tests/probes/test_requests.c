@@ -46,6 +46,7 @@ static const struct device_ops mute_ops = {.backend = "mute",
                                            .calls[DEVICE_CALL_IDENTIFY] = refuse_facts,
                                            .calls[DEVICE_CALL_BATCH] = refuse_batch,
                                            .calls[DEVICE_CALL_STREAM] = refuse_stream,
+                                           .calls[DEVICE_CALL_TICKETS] = refuse_facts,
                                            .calls[DEVICE_CALL_CLOCKS] = refuse_facts,
                                            .mark = keep_mark};
 

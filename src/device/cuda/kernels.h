@@ -362,4 +362,20 @@ struct kernel_shared_result {
     uint64_t begin[KERNEL_SHARED_WARPS], end[KERNEL_SHARED_WARPS]; /* by the clock of the SM */
 };
 
+/* A stream by ticket: some passes over all chunks with equal work per block, then tickets, each for
+ * a chunk. A copy goes from these chunks to as many behind them. */
+struct kernel_tickets {
+    uint64_t base;    /* of the chunks */
+    uint64_t counter; /* of tickets: uint32_t, 0 at the start */
+    uint64_t times;   /* struct kernel_block_times, one per block */
+    uint64_t sink;
+    uint32_t chunks, chunk_bytes;
+    uint32_t equal_passes;
+    uint32_t tickets; /* altogether: whole passes over all chunks */
+};
+struct kernel_block_times {
+    uint64_t begin_ns, end_ns;
+    uint32_t sm_id, unused;
+};
+
 #endif

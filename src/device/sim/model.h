@@ -108,6 +108,8 @@ struct sim_bandwidth {
     double gpc; /* all SMs of a GPC together from L2; 0: no limit */
     double main_read, main_write, main_copy;
     double main_add; /* two arrays read, one written; 0: as main_copy */
+    /* Streams by ticket: so many times as much as those with equal work per SM. */
+    double ticket_l2_read, ticket_l2_write, ticket_main_read, ticket_main_write, ticket_main_copy;
     double h2d, d2h, bidir;
     double l2_loaded_cycles, main_loaded_cycles;
     double round_cycles; /* of a loop's round beside its accesses */

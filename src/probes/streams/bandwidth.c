@@ -88,6 +88,30 @@ static struct device_stream make_stream(const struct bandwidth_task *task,
     return stream;
 }
 
+static int bandwidth_stream_once(struct probe_context *context, const struct bandwidth_task *task,
+                                 const struct bandwidth_shape *shape, uint64_t total_bytes,
+                                 struct device_stream_answer *out_answer, struct err *err)
+{
+    if (!task->ticket) {
+        struct device_stream stream =
+            make_stream(task, shape, device_limits(context->device)->sm_count);
+        stream.total_bytes = total_bytes;
+        return device_stream(context->device, &stream, out_answer, err);
+    }
+    const struct device_tickets tickets = {.kind = task->kind,
+                                           .footprint_bytes = task->footprint_bytes,
+                                           .total_bytes = total_bytes,
+                                           .threads = shape->threads,
+                                           .blocks_per_sm = shape->blocks_per_sm,
+                                           .unroll = shape->unroll,
+                                           .chunk_bytes = shape->chunk_bytes,
+                                           .equal_percent = shape->equal_percent};
+    struct device_tickets_answer answer;
+    int rc = device_stream_tickets(context->device, &tickets, &answer, err);
+    *out_answer = (struct device_stream_answer){answer.bytes, answer.elapsed_ns};
+    return rc;
+}
+
 /* Streams long enough to be timed well, and returns the rate in GB/s. The footprint is the task's,
  * without a remainder that only some threads would have. *total_bytes: in, where to begin (0: one
  * pass); out, what was long enough. */
@@ -96,28 +120,28 @@ static int bandwidth_time(struct probe_context *context, const struct bandwidth_
                           double *out_gbs, struct err *err)
 {
     uint32_t sms = device_limits(context->device)->sm_count;
-    struct device_stream stream = make_stream(task, shape, sms);
-    uint64_t pass = stream.footprint_bytes * (bandwidth_per_block(task) && sms ? sms : 1);
-    stream.total_bytes = *total_bytes > pass ? *total_bytes : pass;
+    uint64_t pass = make_stream(task, shape, sms).footprint_bytes *
+                    (bandwidth_per_block(task) && sms ? sms : 1);
+    uint64_t total = *total_bytes > pass ? *total_bytes : pass;
     const double wanted_ns = bandwidth_by_kernel(task) ? STREAM_NS : COPIES_NS;
     for (size_t i = 0; i < GROWTHS_MAX; i++) {
         struct device_stream_answer answer;
         if (!bandwidth_by_kernel(task))
             probe_begin_link(context);
-        int rc = device_stream(context->device, &stream, &answer, err);
+        int rc = bandwidth_stream_once(context, task, shape, total, &answer, err);
         if (!bandwidth_by_kernel(task))
             probe_end_link(context);
         if (rc)
             return rc;
         double ns = answer.elapsed_ns ? (double)answer.elapsed_ns : 1;
-        if (!answer.elapsed_ns && (i + 1 == GROWTHS_MAX || stream.total_bytes >= TOTAL_MAX_BYTES))
+        if (!answer.elapsed_ns && (i + 1 == GROWTHS_MAX || total >= TOTAL_MAX_BYTES))
             return err_set(err, -ENOTSUP, "the stream takes no time by the device's clock");
         *out_gbs = (double)answer.bytes / ns;
-        *total_bytes = stream.total_bytes;
-        if (ns >= wanted_ns / 2 || stream.total_bytes >= TOTAL_MAX_BYTES)
+        *total_bytes = total;
+        if (ns >= wanted_ns / 2 || total >= TOTAL_MAX_BYTES)
             break;
         double growth = fmin(fmax(wanted_ns / ns, GROWTH_MIN), GROWTH_MAX);
-        stream.total_bytes = (uint64_t)((double)stream.total_bytes * growth);
+        total = (uint64_t)((double)total * growth);
     }
     return 0;
 }
@@ -247,7 +271,7 @@ enum {
     REPEATS_SHORT = 2, /* if there are several short rounds in a run */
     ATTEMPTS = 3,      /* series of passes before scattering ones are reported as noisy */
     ATTEMPTS_COPIES = 6,
-    SHAPES_MAX = 4,   /* the usual ones and the best one of the surface */
+    SHAPES_MAX = 6,   /* the usual ones and the best one of the surface; those by ticket */
     WIDTH_BYTES = 16, /* per access: reaches the limit on all GPUs of the thesis */
     METHOD_MAX = 120,
     REASON_MAX = 120,
@@ -286,6 +310,19 @@ static const struct usual block_shapes[] = {{1024, 4, 0}, {512, 8, 0}, {256, 8, 
 
 enum { USUAL_COUNT = COUNT_OF(l2_shapes) };
 
+/* By ticket. Which is best depends on level and kind, not on the card (H200, seven cards): main
+ * memory is read best with much in flight, written with one block per SM, copied in small chunks;
+ * L2 is read best if the work is shared equally at first, and the rest by ticket. */
+static const struct bandwidth_shape ticket_shapes[] = {
+    {WIDTH_BYTES, 512, 4, 4, 128 << 10, 0}, {WIDTH_BYTES, 1024, 1, 4, 64 << 10, 0},
+    {WIDTH_BYTES, 128, 8, 2, 16 << 10, 0},  {WIDTH_BYTES, 256, 4, 4, 32 << 10, 85},
+    {WIDTH_BYTES, 512, 1, 8, 128 << 10, 0}, {WIDTH_BYTES, 512, 1, 8, 64 << 10, 0},
+};
+_Static_assert(COUNT_OF(ticket_shapes) <= SHAPES_MAX, "room for all of them");
+
+/* Shapes by ticket that are worse by this share when they are tried are not repeated. */
+static const double WORSE = 0.03;
+
 /* If a pass is shorter than what is in flight, threads are idle. Reduces the blocks first: more
  * accesses in flight per thread cost fewer instructions than more threads. */
 static struct bandwidth_shape fit_shape(const struct bandwidth_task *task,
@@ -301,6 +338,29 @@ static struct bandwidth_shape fit_shape(const struct bandwidth_task *task,
         else
             break;
     }
+    return shape;
+}
+
+/* The chunks that are under way at once must not be more than the footprint has: two SMs that load
+ * the same line at the same time are served once (counted on an H200: 9 % fewer loads reach L2 if
+ * chunks of nine footprints are under way). */
+static struct bandwidth_shape fit_ticket_shape(const struct probe_context *context,
+                                               const struct bandwidth_task *task,
+                                               struct bandwidth_shape shape)
+{
+    const struct device_limits *limits = device_limits(context->device);
+    while (shape.threads > BANDWIDTH_WARP_THREADS && !bandwidth_allows(context, shape.threads))
+        shape.threads /= 2;
+    /* All blocks run at once. */
+    while (limits->threads_per_sm && shape.blocks_per_sm > 1 &&
+           shape.blocks_per_sm * shape.threads > limits->threads_per_sm)
+        shape.blocks_per_sm--;
+    shape = fit_shape(task, shape, limits->sm_count);
+    uint64_t least = (uint64_t)shape.threads * shape.width_bytes * shape.unroll;
+    uint64_t at_once =
+        (uint64_t)device_stream_arrays(task->kind) * shape.blocks_per_sm * limits->sm_count;
+    while (shape.chunk_bytes > least && at_once * shape.chunk_bytes > task->footprint_bytes)
+        shape.chunk_bytes /= 2;
     return shape;
 }
 
@@ -347,11 +407,40 @@ static void keep_faster_half(struct series *series)
     series->count = (series->count + 1) / 2;
 }
 
+/* Tries every shape once, and keeps those that may be the best. */
+static int keep_good_shapes(struct probe_context *context, const struct bandwidth_task *task,
+                            struct candidates *candidates, struct err *err)
+{
+    double gbs[SHAPES_MAX], best = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < candidates->count; i++) {
+        int rc = bandwidth_time(context, task, &candidates->shapes[i], &candidates->totals[i],
+                                &gbs[i], err);
+        if (rc)
+            return rc;
+        best = fmax(best, gbs[i]);
+    }
+    for (size_t i = 0; i < candidates->count; i++) {
+        if (gbs[i] < (1 - WORSE) * best)
+            continue;
+        candidates->shapes[kept] = candidates->shapes[i];
+        candidates->cut[kept] = candidates->cut[i];
+        candidates->totals[kept++] = candidates->totals[i];
+    }
+    candidates->count = candidates->usual = kept;
+    return 0;
+}
+
 static int run_series(struct probe_context *context, const struct bandwidth_task *task,
                       struct candidates *candidates, struct series *out_series, struct err *err)
 {
     double gbs[SHAPES_MAX][REPEATS];
     size_t best = 0, count = count_passes(context, task);
+    if (task->ticket && candidates->count > 1) {
+        int rc = keep_good_shapes(context, task, candidates, err);
+        if (rc)
+            return rc;
+    }
     for (size_t r = 0; r < count; r++) {
         for (size_t i = 0; i < candidates->count; i++) {
             if (i && !candidates->totals[i])
@@ -362,8 +451,9 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
                 return rc;
         }
     }
+    const double better = task->ticket ? 1 : BETTER;
     for (size_t i = 1; i < candidates->usual; i++)
-        if (cpd_median(gbs[i], count) > BETTER * cpd_median(gbs[best], count))
+        if (cpd_median(gbs[i], count) > better * cpd_median(gbs[best], count))
             best = i;
     struct series series = {.shape = candidates->shapes[best],
                             .cut = candidates->cut[best],
@@ -422,6 +512,11 @@ static void bandwidth_describe(char method[METHOD_MAX], const struct bandwidth_t
     if (!bandwidth_by_kernel(task))
         snprintf(method, METHOD_MAX, "copies of %.0f MiB, pinned memory, faster half",
                  (double)task->footprint_bytes / 0x1p20);
+    else if (task->ticket)
+        snprintf(method, METHOD_MAX,
+                 "by ticket: chunks of %u KiB, %u threads, %u block%s per SM, %u in flight",
+                 shape->chunk_bytes >> 10, shape->threads, shape->blocks_per_sm,
+                 shape->blocks_per_sm > 1 ? "s" : "", shape->unroll);
     else if (shape->blocks_per_sm)
         snprintf(method, METHOD_MAX, "stream: %u B, %u threads, %u block%s per SM, %u in flight",
                  shape->width_bytes, shape->threads, shape->blocks_per_sm,
@@ -530,6 +625,16 @@ static int collect_candidates(struct probe_context *context, const struct bandwi
     if (context->repeating && choice && choice->metric) {
         candidates->shapes[0] = choice->shape;
         candidates->totals[0] = choice->total_bytes;
+        return 0;
+    }
+    if (task->ticket) {
+        const struct device_limits *limits = device_limits(context->device);
+        candidates->count = candidates->usual = COUNT_OF(ticket_shapes);
+        for (size_t i = 0; i < COUNT_OF(ticket_shapes); i++) {
+            candidates->shapes[i] = fit_ticket_shape(context, task, ticket_shapes[i]);
+            candidates->cut[i] = bandwidth_in_flight(task, &ticket_shapes[i], limits->sm_count) >
+                                 task->footprint_bytes;
+        }
         return 0;
     }
     candidates->count = candidates->usual = USUAL_COUNT;

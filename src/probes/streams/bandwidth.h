@@ -15,6 +15,7 @@ struct bandwidth_task {
     enum device_stream_kind kind;
     enum device_path path;    /* not for streams between host and GPU */
     uint64_t footprint_bytes; /* as in struct device_stream */
+    bool ticket;              /* work is handed out as blocks ask for it (struct device_tickets) */
 };
 
 /* The shape of a launch. */
@@ -23,6 +24,8 @@ struct bandwidth_shape {
     uint32_t threads;
     uint32_t blocks_per_sm; /* 0: chosen by the backend */
     uint32_t unroll;        /* accesses in flight per thread */
+    /* Of streams by ticket, as in struct device_tickets. */
+    uint32_t chunk_bytes, equal_percent;
 };
 
 enum { BANDWIDTH_UNROLL_MAX = 8, BANDWIDTH_WARP_THREADS = 32 };

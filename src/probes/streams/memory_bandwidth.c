@@ -1,25 +1,31 @@
 /* The probes of bandwidth: main memory and L2, and L1 data and shared memory of all SMs together.
  */
+#include "base/mem.h"
 #include "probes/method/repeats.h"
 #include "probes/streams/bandwidth.h"
 
 enum {
     L2_FACTOR = 32, /* main memory: at most 3 % of the footprint can stay in L2 */
     L2_DIVISOR = 4, /* L2: half of what one of two parts holds */
+    L2_TICKET_PER_CENT =
+        40, /* by ticket: more chunks, and still less than one of two parts holds */
     UNIT_BYTES = 4096,
 };
 
 static const uint64_t MAIN_MIN_BYTES = UINT64_C(64) << 20;
 
-static int report_main(struct probe_context *context, const char *metric,
-                       enum device_stream_kind kind, struct err *err)
+static uint64_t main_stream_bytes(const struct device_limits *limits)
 {
-    const struct device_limits *limits = device_limits(context->device);
     uint64_t bytes = L2_FACTOR * limits->l2_reported_bytes;
     if (bytes < MAIN_MIN_BYTES)
         bytes = MAIN_MIN_BYTES;
-    if (limits->global_bytes && bytes > limits->global_bytes)
-        bytes = limits->global_bytes;
+    return limits->global_bytes && bytes > limits->global_bytes ? limits->global_bytes : bytes;
+}
+
+static int report_main(struct probe_context *context, const char *metric,
+                       enum device_stream_kind kind, struct err *err)
+{
+    uint64_t bytes = main_stream_bytes(device_limits(context->device));
     const struct bandwidth_task task = {.metric = metric,
                                         .kind = kind,
                                         .path = DEVICE_GLOBAL_CG,
@@ -104,6 +110,58 @@ const struct probe probe_l2_bandwidth_write = {
     .again = true,
     .within = 0.05,
     .run = run_l2_write,
+};
+
+/* The same by ticket: what the memory delivers when no SM waits for another one. */
+static int report_tickets(struct probe_context *context, const char *const *metrics,
+                          uint64_t footprint_bytes, struct err *err)
+{
+    static const enum device_stream_kind kinds[] = {DEVICE_STREAM_READ, DEVICE_STREAM_WRITE,
+                                                    DEVICE_STREAM_COPY};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        const struct bandwidth_task task = {.metric = metrics[i],
+                                            .kind = kinds[i],
+                                            .path = DEVICE_GLOBAL_CG,
+                                            .footprint_bytes = footprint_bytes,
+                                            .ticket = true};
+        int rc = bandwidth_report(context, &task, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int run_main_tickets(struct probe_context *context, struct err *err)
+{
+    return report_tickets(context, probe_main_bandwidth_ticket.metrics,
+                          main_stream_bytes(device_limits(context->device)), err);
+}
+
+static int run_l2_tickets(struct probe_context *context, struct err *err)
+{
+    const char *const *metrics = probe_l2_bandwidth_ticket.metrics;
+    uint64_t bytes = device_limits(context->device)->l2_reported_bytes / 100 * L2_TICKET_PER_CENT;
+    if (bytes)
+        return report_tickets(context, metrics, bytes, err);
+    for (size_t i = 0; metrics[i]; i++)
+        repeats_unsupported(context, metrics[i], "the driver reports no L2");
+    return 0;
+}
+
+const struct probe probe_main_bandwidth_ticket = {
+    .description = {"main.bandwidth_ticket",
+                    "bandwidth of main memory if no SM waits for another one", PROFILE_STANDARD},
+    .metrics = {"main.bandwidth_ticket.read", "main.bandwidth_ticket.write",
+                "main.bandwidth_ticket.copy"},
+    .run = run_main_tickets,
+};
+
+const struct probe probe_l2_bandwidth_ticket = {
+    .description = {"l2.bandwidth_ticket", "bandwidth of L2 if no SM waits for another one",
+                    PROFILE_STANDARD},
+    .metrics = {"l2.bandwidth_ticket.read", "l2.bandwidth_ticket.write",
+                "l2.bandwidth_ticket.copy"},
+    .run = run_l2_tickets,
 };
 
 /* The probes of the bandwidth of L1 data and shared memory, summed over all SMs. */

@@ -375,6 +375,34 @@ static void streams_in_their_shape(void **state)
     }
 }
 
+/* By ticket: whole passes, and the blocks that were asked for on each of the four SMs. */
+static void streams_by_ticket(void **state)
+{
+    (void)state;
+    static const struct {
+        struct device_tickets tickets;
+        const char *launch;
+        uint64_t bytes;
+    } rows[] = {
+        {{DEVICE_STREAM_READ, 1 << 20, 8 << 20, 256, 4, 4, 1 << 14, 85},
+         "stream_ticket_read_4 16 256",
+         8 << 20},
+        {{DEVICE_STREAM_WRITE, 1 << 20, 3 << 19, 1024, 1, 1, 1 << 16, 0},
+         "stream_ticket_write_1 4 1024",
+         1 << 20},
+        {{DEVICE_STREAM_COPY, 100000, 200000, 128, 8, 8, 1 << 14, 0},
+         "stream_ticket_copy_8 32 128",
+         2 * 6 * (1 << 14)},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct device_tickets_answer answer = {0};
+        assert_int_equal(device_stream_tickets(device, &rows[i].tickets, &answer, NULL), 0);
+        assert_string_equal(getenv("FAKE_STREAM"), rows[i].launch);
+        assert_int_equal(answer.bytes, rows[i].bytes);
+        assert_int_equal(answer.elapsed_ns, 1000000);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams_in_their_shape, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(streams_by_ticket, set_up, tear_down),
     };
     unsetenv("CUDA_VISIBLE_DEVICES");
     return cmocka_run_group_tests(tests, NULL, NULL);
