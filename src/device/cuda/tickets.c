@@ -68,7 +68,7 @@ static int tickets_prepare(struct cuda_gpu *gpu, const struct device_tickets *as
     uint32_t equal = (uint32_t)((uint64_t)passes * asked->equal_percent / 100);
     char name[NAME_MAX_BYTES];
     snprintf(name, sizeof name, "stream_ticket_%s_%u", kinds[asked->kind], asked->unroll);
-    int rc = cuda_find_function(gpu, gpu->stream_module, name, out_function, err);
+    int rc = cuda_find_kernel(gpu, CUDA_KERNELS_STREAM, name, out_function, err);
     if (rc)
         return rc;
     rc = memory_pool_reserve(gpu, &gpu->global, pass, err);
