@@ -17,12 +17,22 @@ enum { LOADS = 256 };
 
 static struct device *device;
 
+/* Kernels of CUDA 11.8 have no copies: what a kernel that is not there would do is skipped. */
+static void expect_done(int rc, const char *what, const struct err *err)
+{
+    if (rc == -ENOTSUP) {
+        printf("%s\n", err->text);
+        skip();
+    }
+    if (rc)
+        fail_msg("%s: %s", what, err->text);
+}
+
 static struct device_cluster_answer ask(const struct device_cluster *asked)
 {
     struct device_cluster_answer answer;
     struct err err = {0};
-    if (device_run_cluster(device, asked, &answer, &err))
-        fail_msg("work %d, size %u: %s", (int)asked->work, asked->size, err.text);
+    expect_done(device_run_cluster(device, asked, &answer, &err), "clusters", &err);
     return answer;
 }
 
@@ -78,8 +88,7 @@ static uint64_t bulk_cycles(enum device_bulk_source from)
         .source = from, .alone = true, .bytes = 16, .in_flight = 1, .copies = 512};
     struct device_bulk_answer answer;
     struct err err = {0};
-    if (device_copy_bulk(device, &asked, &answer, &err))
-        fail_msg("%s", err.text);
+    expect_done(device_copy_bulk(device, &asked, &answer, &err), "bulk copies", &err);
     return answer.cycles / asked.copies;
 }
 
