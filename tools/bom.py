@@ -109,8 +109,7 @@ def tools(build):
     compiler = next(source["compiler"] for source in sources if source.get("language") == "c")
     yield pathlib.Path(compiler[0]).name, first(r"^(.*)$", output(*compiler, "--version"))
     yield "meson", output("meson", "--version").strip()
-    command = first(r"^ COMMAND = (\S*nvcc) ", pathlib.Path(build, "build.ninja").read_text())
-    if command:
+    for command in sorted(set(re.findall(r"(\S*nvcc) -fatbin ", pathlib.Path(build, "build.ninja").read_text()))):
         yield "nvcc", first(r"release ([\d.]+)", output(command, "--version"))
 
 

@@ -36,11 +36,14 @@
 
 static void put_version(struct strbuf *text)
 {
+    static const char *const kernels[] = {GPUMEMTOPO_KERNELS NULL};
     strbuf_printf(text,
                   "gpumemtopo-survey %s\n"
-                  "CUDA backend: %s\n"
-                  "further backends: simulation, replay of records\n",
+                  "CUDA backend: %s\n",
                   GPUMEMTOPO_VERSION, GPUMEMTOPO_CUDA);
+    for (size_t i = 0; kernels[i]; i++)
+        strbuf_printf(text, "kernels of %s\n", kernels[i]);
+    strbuf_puts(text, "further backends: simulation, replay of records\n");
     mpi_library_describe(text);
     strbuf_printf(text,
                   "compiler: %s\n"
