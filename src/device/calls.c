@@ -165,8 +165,9 @@ static int tickets_check(const struct device *device, const void *request, struc
             (uint64_t)device_stream_arrays(tickets->kind) * tickets->chunk_bytes)
         return err_set(err, -EINVAL, "chunks of %u bytes in %llu", tickets->chunk_bytes,
                        (unsigned long long)tickets->footprint_bytes);
-    if (tickets->equal_percent > 100 ||
-        tickets->total_bytes / tickets->chunk_bytes > UINT32_MAX / 2)
+    uint64_t most = tickets->total_bytes > tickets->footprint_bytes ? tickets->total_bytes
+                                                                    : tickets->footprint_bytes;
+    if (tickets->equal_percent > 100 || most / tickets->chunk_bytes > UINT32_MAX / 2)
         return err_set(err, -EINVAL, "too many tickets, or more than 100 %%");
     uint64_t room = device->limits.global_bytes;
     if (room && tickets->footprint_bytes > room)

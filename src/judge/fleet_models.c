@@ -339,24 +339,59 @@ enum pass { MEASURED, MEASURED_UNKNOWN_KIND, UNMEASURED, PASSES };
 
 static enum pass division_pass(const struct division *division, uint32_t gpu)
 {
-    if (!division->fleet->gpus[gpu].measured)
+    const struct fleet *fleet = division->fleet;
+    bool board_known = !division->parts || fleet_known(fleet, division->parts->codes[gpu]);
+    if (!fleet->gpus[gpu].measured)
         return UNMEASURED;
-    return division->keys[gpu] ? MEASURED : MEASURED_UNKNOWN_KIND;
+    return division->keys[gpu] && board_known ? MEASURED : MEASURED_UNKNOWN_KIND;
 }
 
-/* A measured GPU opens the population of its kind. If nothing is known of it, it joins the only
- * population of the model; with several, it opens one of its own kind. A GPU that was not measured
- * joins the population of its kind, or the first one: often nothing is known of it. */
+/* Whether the GPU may be of the kind of the other: all that is known of it is so of the other. */
+static bool kind_may_be(const struct fleet *fleet, uint32_t gpu, uint32_t other)
+{
+    for (size_t i = 0; i < catalogue_setting_count; i++) {
+        const struct setting_row *row = &catalogue_settings[i];
+        const struct fact_column *column =
+            row->compared == COMPARED_KIND ? kind_column(fleet, row) : NULL;
+        if (column && fleet_known(fleet, column->codes[gpu]) &&
+            kind_code(fleet, row, column, gpu) != kind_code(fleet, row, column, other))
+            return false;
+    }
+    return true;
+}
+
+/* The number of the only population, of the first `count` of the model, whose kind the GPU may be;
+ * 0: there is none, or several. */
+static uint32_t division_only_match(const struct fleet *fleet, const struct group *model,
+                                    size_t count, uint32_t gpu)
+{
+    uint32_t found = 0;
+    for (size_t i = model->populations_at; i < model->populations_at + count; i++) {
+        if (!kind_may_be(fleet, gpu, fleet->populations[i].like))
+            continue;
+        if (found)
+            return 0;
+        found = (uint32_t)i + 1;
+    }
+    return found;
+}
+
+/* A measured GPU opens the population of its kind. If its board is not known, it joins the only
+ * population that agrees with what is known of it; with several or none, it opens one of its own
+ * kind. A GPU that was not measured joins the population of its kind, or the first one: often
+ * nothing is known of it. */
 static void division_assign(struct division *division, const struct group *model, enum pass pass)
 {
     struct fleet *fleet = division->fleet;
     size_t before = fleet->population_count - model->populations_at;
     for (size_t i = 0; i < model->count; i++) {
         uint32_t gpu = model->members[i], key = division->keys[gpu];
-        bool opens = pass == MEASURED || fleet->population_count == model->populations_at ||
-                     (pass == MEASURED_UNKNOWN_KIND && before > 1);
         if (division_pass(division, gpu) != pass)
             continue;
+        uint32_t joined =
+            pass == MEASURED_UNKNOWN_KIND ? division_only_match(fleet, model, before, gpu) : 0;
+        bool opens =
+            !joined && (pass != UNMEASURED || fleet->population_count == model->populations_at);
         if (!division->numbers[key] && opens) {
             uint32_t part = division->parts ? division->parts->codes[gpu] : 0;
             fleet->populations = mem_grow(fleet->populations, &division->capacity,
@@ -368,7 +403,7 @@ static void division_assign(struct division *division, const struct group *model
                                .like = gpu};
             division->numbers[key] = (uint32_t)fleet->population_count;
         }
-        uint32_t number = division->numbers[key];
+        uint32_t number = joined ? joined : division->numbers[key];
         fleet->gpus[gpu].population = number ? number - 1 : (uint32_t)model->populations_at;
         fleet->populations[fleet->gpus[gpu].population].count++;
     }

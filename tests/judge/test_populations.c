@@ -128,15 +128,21 @@ static void five_gpus_and_one_of_them_slow(void **state)
 static void unknown_part_hides_nothing(void **state)
 {
     (void)state;
-    struct gpu_result *gpus = made_fleet(COUNT, 370);
-    for (size_t i = 0; i < COUNT; i++)
-        facts_set_text(&gpus[i].board, "part", "692-001");
-    facts_set_unknown(&gpus[9].board, "part", "not supported");
-    made_scale(&gpus[9], "main.bandwidth.read", 0.9);
-    struct inventory inventory = made_judged(gpus, COUNT);
-    assert_non_null(made_finding(made_outlier(&inventory, "GPU-009"), "main.bandwidth.read"));
-    inventory_fini(&inventory);
-    made_free(gpus, COUNT);
+    static const char *const modes[] = {NULL, "none", "passthrough"};
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 370);
+        for (size_t i = 0; i < COUNT; i++) {
+            facts_set_text(&gpus[i].board, "part", "692-001");
+            if (modes[m])
+                facts_set_text(&gpus[i].config, "virtualization", modes[m]);
+        }
+        facts_set_unknown(&gpus[9].board, "part", "not supported");
+        made_scale(&gpus[9], "main.bandwidth.read", 0.95);
+        struct inventory inventory = made_judged(gpus, COUNT);
+        assert_non_null(made_finding(made_outlier(&inventory, "GPU-009"), "main.bandwidth.read"));
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
 }
 
 /* All GPUs of a board may be bad: that is told, and nobody is accused. Its own power limit is no

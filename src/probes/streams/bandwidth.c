@@ -108,8 +108,10 @@ static int bandwidth_stream_once(struct probe_context *context, const struct ban
                                            .equal_percent = shape->equal_percent};
     struct device_tickets_answer answer;
     int rc = device_stream_tickets(context->device, &tickets, &answer, err);
+    if (rc)
+        return rc;
     *out_answer = (struct device_stream_answer){answer.bytes, answer.elapsed_ns};
-    return rc;
+    return 0;
 }
 
 /* Streams long enough to be timed well, and returns the rate in GB/s. The footprint is the task's,

@@ -121,13 +121,14 @@ static bool standalone_sees_others(const struct standalone_part *part, const cha
                                    size_t plans)
 {
     char *end = NULL;
+    size_t own = 0;
     for (const char *at = part->node_ranks; *at; at = *end == ',' ? end + 1 : end) {
         unsigned long rank = strtoul(at, &end, 10);
         if (end == at)
             return true;
-        plans -= spool_has_plan(part->folder, survey, (uint32_t)rank);
+        own += spool_has_plan(part->folder, survey, (uint32_t)rank);
     }
-    return plans > 0;
+    return plans > own;
 }
 
 /* No task of another node has been seen: no inventory is made, since all others would be lost in
