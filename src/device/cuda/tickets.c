@@ -34,7 +34,7 @@ static void tickets_read_times(const struct cuda_gpu *gpu, const struct kernel_b
     uint64_t begin = UINT64_MAX, first = UINT64_MAX, last = 0;
     for (uint32_t i = 0; i < blocks; i++)
         begin = times[i].begin_ns < begin ? times[i].begin_ns : begin;
-    for (uint32_t sm = 0; sm < gpu->sm_id_count; sm++) {
+    for (uint32_t sm = 0; sm < gpu->base.limits.sm_count; sm++) {
         uint64_t end = 0;
         for (uint32_t i = 0; i < blocks; i++)
             if (times[i].sm_id == gpu->sm_ids[sm] && times[i].end_ns > end)
