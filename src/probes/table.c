@@ -85,31 +85,32 @@ const struct probe *const probe_table[] = {
 
 /* clang-format on */
 
-#define INSTANCE "mig_profile", NULL
-#define VIRTUAL "virtualization", "vgpu"
-#define CONFIDENTIAL "confidential_computing"
-
-/* What GPUs of a kind cannot measure: their fact has this word (NULL: any but "off"). */
+/* What GPUs of a kind cannot measure. */
 static const struct unmeasurable {
-    const char *key, *word;
+    const char *key;
+    const char *word;    /* the fact has it; NULL: any, except "off" */
     const char *metrics; /* those that begin like this */
     const char *reason;
 } unmeasurable[] = {
-    {INSTANCE, "links.", "a MIG instance has no links to other GPUs"},
-    {INSTANCE, "host.together.", "the MIG instances of a GPU share its host link"},
-    {INSTANCE, "die.", "a MIG instance sees a part of the die"},
-    {INSTANCE, "load.power.", "the power of the whole GPU is reported, not that of a MIG instance"},
-    {INSTANCE, "load.per_joule",
+    {"mig_profile", NULL, "links.", "a MIG instance has no links to other GPUs"},
+    {"mig_profile", NULL, "host.together.", "the MIG instances of a GPU share its host link"},
+    {"mig_profile", NULL, "die.", "a MIG instance sees a part of the die"},
+    {"mig_profile", NULL, "load.power.",
      "the power of the whole GPU is reported, not that of a MIG instance"},
-    {INSTANCE, "load.temperature", "the temperature is that of the whole GPU"},
-    {INSTANCE, "main.whole.ecc_", "the ECC counters are those of the whole GPU"},
-    {VIRTUAL, "links.", "a virtual GPU has no links to other GPUs"},
-    {VIRTUAL, "host.together.", "the virtual GPUs of a GPU share its host link"},
-    {VIRTUAL, "die.", "a virtual GPU gets its GPU in turn with others, which disturb its map"},
-    {VIRTUAL, "load.", "others may use the GPU of a virtual GPU meanwhile; its power is not known"},
-    {VIRTUAL, "main.whole.", "a virtual GPU has a part of the memory of its GPU"},
-    {CONFIDENTIAL, "on", "links.", "with confidential computing, GPUs do not reach each other"},
-    {CONFIDENTIAL, NULL, "host.latency",
+    {"mig_profile", NULL, "load.per_joule",
+     "the power of the whole GPU is reported, not that of a MIG instance"},
+    {"mig_profile", NULL, "load.temperature", "the temperature is that of the whole GPU"},
+    {"mig_profile", NULL, "main.whole.ecc_", "the ECC counters are those of the whole GPU"},
+    {"virtualization", "vgpu", "links.", "a virtual GPU has no links to other GPUs"},
+    {"virtualization", "vgpu", "host.together.", "the virtual GPUs of a GPU share its host link"},
+    {"virtualization", "vgpu", "die.",
+     "a virtual GPU gets its GPU in turn with others, which disturb its map"},
+    {"virtualization", "vgpu", "load.",
+     "others may use the GPU of a virtual GPU meanwhile; its power is not known"},
+    {"virtualization", "vgpu", "main.whole.", "a virtual GPU has a part of the memory of its GPU"},
+    {"confidential_computing", "on", "links.",
+     "with confidential computing, GPUs do not reach each other"},
+    {"confidential_computing", NULL, "host.latency",
      "with confidential computing, the GPU does not load from the host's memory"},
 };
 

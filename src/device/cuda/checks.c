@@ -122,12 +122,8 @@ static int pass(struct test *test, uint32_t pattern, bool reads, struct err *err
     rc = cuda_wait(gpu, err);
     for (size_t k = 0; k < map->region_count && !rc; k++) {
         struct device_region *region = &map->regions[(start + k) % map->region_count];
-        float ms = 0;
-        rc = cuda_check(gpu,
-                        gpu->driver->cuEventElapsedTime(&ms, test->events[k], test->events[k + 1]),
-                        "cuEventElapsedTime", err);
-        *(reads ? &region->read_ns[pattern] : &region->write_ns[pattern]) =
-            (uint64_t)((double)ms * 1e6 + 0.5);
+        rc = cuda_elapsed(gpu, test->events[k], test->events[k + 1],
+                          reads ? &region->read_ns[pattern] : &region->write_ns[pattern], err);
     }
     return rc;
 }
@@ -314,7 +310,6 @@ static int prepare_check(struct unit_check *check, struct err *err)
 static int launch_check(struct unit_check *check, uint64_t *out_ns, struct err *err)
 {
     struct cuda_gpu *gpu = check->gpu;
-    const struct driver *driver = gpu->driver;
     struct kernel_check parameters = {.results = gpu->results.device,
                                       .words = gpu->outputs.device,
                                       .seed = check->run.seed,
@@ -323,7 +318,6 @@ static int launch_check(struct unit_check *check, uint64_t *out_ns, struct err *
                                       .warp_mask = UINT32_MAX};
     void *pointers[] = {&parameters};
     uint32_t sms = gpu->base.limits.sm_count;
-    float ms = 0;
     int rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
     if (rc)
         return rc;
@@ -338,12 +332,7 @@ static int launch_check(struct unit_check *check, uint64_t *out_ns, struct err *
     if (rc)
         return rc;
     rc = cuda_wait(gpu, err);
-    if (rc)
-        return rc;
-    rc = cuda_check(gpu, driver->cuEventElapsedTime(&ms, gpu->events[0], gpu->events[1]),
-                    "cuEventElapsedTime", err);
-    *out_ns = (uint64_t)((double)ms * 1e6 + 0.5);
-    return rc;
+    return rc ? rc : cuda_elapsed(gpu, gpu->events[0], gpu->events[1], out_ns, err);
 }
 
 static int sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, struct err *err)

@@ -8,64 +8,64 @@
 #include "base/err.h"
 
 /* cuda.h maps plain names to the versioned symbols (cuMemAlloc to cuMemAlloc_v2); fields and the
- * strings looked up follow it. What the driver of CUDA 11.0 does not have yet is looked up by its
- * older name then, which does the same, or is NULL. cuDeviceGetUuid_v2 differs for instances of MIG
- * (see source.c). */
-#define REQUIRED NULL
-#define OPTIONAL ""
+ * strings looked up follow it. What the driver of CUDA 11.0 does not have yet is optional, and NULL
+ * without it, or has an older name, which does the same. Only cuDeviceGetUuid does not: it gives
+ * instances of MIG the UUID of their GPU (see source.c). */
+#define DRIVER_REQUIRED NULL
+#define DRIVER_OPTIONAL ""
 #define DRIVER_FUNCTIONS(X)                                                                        \
-    X(cuInit, REQUIRED)                                                                            \
-    X(cuDriverGetVersion, REQUIRED)                                                                \
-    X(cuGetErrorName, REQUIRED)                                                                    \
-    X(cuGetErrorString, REQUIRED)                                                                  \
-    X(cuDeviceGetCount, REQUIRED)                                                                  \
-    X(cuDeviceGet, REQUIRED)                                                                       \
-    X(cuDeviceGetName, REQUIRED)                                                                   \
+    X(cuInit, DRIVER_REQUIRED)                                                                     \
+    X(cuDriverGetVersion, DRIVER_REQUIRED)                                                         \
+    X(cuGetErrorName, DRIVER_REQUIRED)                                                             \
+    X(cuGetErrorString, DRIVER_REQUIRED)                                                           \
+    X(cuDeviceGetCount, DRIVER_REQUIRED)                                                           \
+    X(cuDeviceGet, DRIVER_REQUIRED)                                                                \
+    X(cuDeviceGetName, DRIVER_REQUIRED)                                                            \
     X(cuDeviceGetUuid_v2, "cuDeviceGetUuid")                                                       \
-    X(cuDeviceGetPCIBusId, REQUIRED)                                                               \
-    X(cuDeviceGetAttribute, REQUIRED)                                                              \
-    X(cuDeviceTotalMem, REQUIRED)                                                                  \
-    X(cuDevicePrimaryCtxRetain, REQUIRED)                                                          \
-    X(cuDevicePrimaryCtxRelease, REQUIRED)                                                         \
-    X(cuCtxSetCurrent, REQUIRED)                                                                   \
-    X(cuCtxGetLimit, REQUIRED)                                                                     \
-    X(cuModuleLoadData, REQUIRED)                                                                  \
-    X(cuModuleUnload, REQUIRED)                                                                    \
-    X(cuModuleGetFunction, REQUIRED)                                                               \
-    X(cuModuleGetGlobal, REQUIRED)                                                                 \
-    X(cuFuncGetAttribute, REQUIRED)                                                                \
-    X(cuFuncSetAttribute, REQUIRED)                                                                \
-    X(cuLinkCreate, REQUIRED)                                                                      \
-    X(cuLinkAddData, REQUIRED)                                                                     \
-    X(cuLinkComplete, REQUIRED)                                                                    \
-    X(cuLinkDestroy, REQUIRED)                                                                     \
-    X(cuMemGetInfo, REQUIRED)                                                                      \
-    X(cuMemAlloc, REQUIRED)                                                                        \
-    X(cuMemFree, REQUIRED)                                                                         \
-    X(cuMemHostAlloc, REQUIRED)                                                                    \
-    X(cuMemHostGetDevicePointer, REQUIRED)                                                         \
-    X(cuMemFreeHost, REQUIRED)                                                                     \
-    X(cuMemsetD32Async, REQUIRED)                                                                  \
-    X(cuMemcpyHtoDAsync, REQUIRED)                                                                 \
-    X(cuMemcpyDtoHAsync, REQUIRED)                                                                 \
-    X(cuDeviceCanAccessPeer, REQUIRED)                                                             \
-    X(cuCtxEnablePeerAccess, REQUIRED)                                                             \
-    X(cuCtxDisablePeerAccess, REQUIRED)                                                            \
-    X(cuMemcpyPeerAsync, REQUIRED)                                                                 \
-    X(cuStreamCreate, REQUIRED)                                                                    \
-    X(cuStreamDestroy, REQUIRED)                                                                   \
-    X(cuStreamSynchronize, REQUIRED)                                                               \
-    X(cuStreamWaitEvent, REQUIRED)                                                                 \
-    X(cuEventCreate, REQUIRED)                                                                     \
-    X(cuEventDestroy, REQUIRED)                                                                    \
-    X(cuEventQuery, REQUIRED)                                                                      \
-    X(cuEventRecord, REQUIRED)                                                                     \
+    X(cuDeviceGetPCIBusId, DRIVER_REQUIRED)                                                        \
+    X(cuDeviceGetAttribute, DRIVER_REQUIRED)                                                       \
+    X(cuDeviceTotalMem, DRIVER_REQUIRED)                                                           \
+    X(cuDevicePrimaryCtxRetain, DRIVER_REQUIRED)                                                   \
+    X(cuDevicePrimaryCtxRelease, DRIVER_REQUIRED)                                                  \
+    X(cuCtxSetCurrent, DRIVER_REQUIRED)                                                            \
+    X(cuCtxGetLimit, DRIVER_REQUIRED)                                                              \
+    X(cuModuleLoadData, DRIVER_REQUIRED)                                                           \
+    X(cuModuleUnload, DRIVER_REQUIRED)                                                             \
+    X(cuModuleGetFunction, DRIVER_REQUIRED)                                                        \
+    X(cuModuleGetGlobal, DRIVER_REQUIRED)                                                          \
+    X(cuFuncGetAttribute, DRIVER_REQUIRED)                                                         \
+    X(cuFuncSetAttribute, DRIVER_REQUIRED)                                                         \
+    X(cuLinkCreate, DRIVER_REQUIRED)                                                               \
+    X(cuLinkAddData, DRIVER_REQUIRED)                                                              \
+    X(cuLinkComplete, DRIVER_REQUIRED)                                                             \
+    X(cuLinkDestroy, DRIVER_REQUIRED)                                                              \
+    X(cuMemGetInfo, DRIVER_REQUIRED)                                                               \
+    X(cuMemAlloc, DRIVER_REQUIRED)                                                                 \
+    X(cuMemFree, DRIVER_REQUIRED)                                                                  \
+    X(cuMemHostAlloc, DRIVER_REQUIRED)                                                             \
+    X(cuMemHostGetDevicePointer, DRIVER_REQUIRED)                                                  \
+    X(cuMemFreeHost, DRIVER_REQUIRED)                                                              \
+    X(cuMemsetD32Async, DRIVER_REQUIRED)                                                           \
+    X(cuMemcpyHtoDAsync, DRIVER_REQUIRED)                                                          \
+    X(cuMemcpyDtoHAsync, DRIVER_REQUIRED)                                                          \
+    X(cuDeviceCanAccessPeer, DRIVER_REQUIRED)                                                      \
+    X(cuCtxEnablePeerAccess, DRIVER_REQUIRED)                                                      \
+    X(cuCtxDisablePeerAccess, DRIVER_REQUIRED)                                                     \
+    X(cuMemcpyPeerAsync, DRIVER_REQUIRED)                                                          \
+    X(cuStreamCreate, DRIVER_REQUIRED)                                                             \
+    X(cuStreamDestroy, DRIVER_REQUIRED)                                                            \
+    X(cuStreamSynchronize, DRIVER_REQUIRED)                                                        \
+    X(cuStreamWaitEvent, DRIVER_REQUIRED)                                                          \
+    X(cuEventCreate, DRIVER_REQUIRED)                                                              \
+    X(cuEventDestroy, DRIVER_REQUIRED)                                                             \
+    X(cuEventQuery, DRIVER_REQUIRED)                                                               \
+    X(cuEventRecord, DRIVER_REQUIRED)                                                              \
     X(cuEventElapsedTime, "cuEventElapsedTime")                                                    \
-    X(cuLaunchKernel, REQUIRED)                                                                    \
-    X(cuLaunchKernelEx, OPTIONAL)                                                                  \
-    X(cuOccupancyMaxActiveClusters, OPTIONAL)                                                      \
-    X(cuTexObjectCreate, REQUIRED)                                                                 \
-    X(cuTexObjectDestroy, REQUIRED)
+    X(cuLaunchKernel, DRIVER_REQUIRED)                                                             \
+    X(cuLaunchKernelEx, DRIVER_OPTIONAL)                                                           \
+    X(cuOccupancyMaxActiveClusters, DRIVER_OPTIONAL)                                               \
+    X(cuTexObjectCreate, DRIVER_REQUIRED)                                                          \
+    X(cuTexObjectDestroy, DRIVER_REQUIRED)
 
 struct driver {
     void *library;

@@ -39,9 +39,8 @@ int flavour_oldest_driver(void);
  * one, with drivers of the toolkit's major version or newer. PTX, which the driver compiles (JIT),
  * runs on any newer GPU, with drivers of the toolkit's version or newer. Each architecture of a
  * flavour is there in both forms. Chosen is the newest flavour with machine code, else the newest
- * one with PTX; of those that GPUMEMTOPO_CUDA_TOOLKIT names, such as 11.8, if it is set.
- * capability:
- * 90. -ENOTSUP, with what would serve, if none runs on this GPU with this driver. */
+ * one with PTX; of those that GPUMEMTOPO_CUDA_TOOLKIT names, such as 11.8, if it is set. capability
+ * is 90 for 9.0. -ENOTSUP, with what would serve, if none runs on this GPU with this driver. */
 int flavour_choose(int capability, int driver, const struct flavour **out_flavour, struct err *err);
 
 bool flavour_is_built(const struct flavour *flavour, int arch);

@@ -69,6 +69,16 @@ int cuda_find_kernel(struct cuda_gpu *gpu, enum cuda_kernels file, const char *n
                       name, err);
 }
 
+int cuda_elapsed(const struct cuda_gpu *gpu, CUevent from, CUevent to, uint64_t *out_ns,
+                 struct err *err)
+{
+    float ms = 0;
+    int rc =
+        cuda_check(gpu, gpu->driver->cuEventElapsedTime(&ms, from, to), "cuEventElapsedTime", err);
+    *out_ns = (uint64_t)((double)ms * 1e6 + 0.5);
+    return rc;
+}
+
 int cuda_record(const struct cuda_gpu *gpu, CUevent event, CUstream stream, struct err *err)
 {
     return cuda_check(gpu, gpu->driver->cuEventRecord(event, stream), "cuEventRecord", err);

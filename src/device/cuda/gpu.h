@@ -143,6 +143,10 @@ int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks
                 uint32_t shared_bytes, void **parameters, struct err *err);
 int cuda_wait(struct cuda_gpu *gpu, struct err *err); /* waits for streams[0] */
 
+/* The time between two events that have both come. */
+int cuda_elapsed(const struct cuda_gpu *gpu, CUevent from, CUevent to, uint64_t *out_ns,
+                 struct err *err);
+
 /* At least size_bytes on both sides; the content is lost when it grows. */
 int staging_grow(struct cuda_gpu *gpu, struct staging *staging, size_t size_bytes, struct err *err);
 int staging_upload(struct cuda_gpu *gpu, const struct staging *staging, size_t size_bytes,

@@ -212,18 +212,15 @@ static int finish_one(struct load *load, struct err *err)
 {
     const struct cuda_gpu *gpu = load->gpu;
     size_t slot = load->finished % LAUNCHES;
-    float ms = 0;
     int rc = wait_for_launch(load, load->ends[slot], err);
     if (rc)
         return rc;
-    rc = cuda_check(gpu, gpu->driver->cuEventElapsedTime(&ms, load->begin, load->ends[slot]),
-                    "cuEventElapsedTime", err);
+    rc = cuda_elapsed(gpu, load->begin, load->ends[slot], &load->at_ns, err);
     if (rc)
         return rc;
     uint64_t before_ns = load->totals.elapsed_ns;
     load->totals = *totals_of(load, slot);
     choose_rounds(load, load->rounds[slot], load->totals.elapsed_ns - before_ns);
-    load->at_ns = (uint64_t)((double)ms * 1e6);
     load->finished++;
     return 0;
 }

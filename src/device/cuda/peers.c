@@ -154,7 +154,8 @@ static int wait_event(const struct cuda_gpu *gpu, int stream, int event, struct 
 }
 
 /* The events enclose both streams, as in stream.c. */
-static int time_once(struct peer_pair *pair, enum transfer transfer, float *out_ms, struct err *err)
+static int time_once(struct peer_pair *pair, enum transfer transfer, uint64_t *out_ns,
+                     struct err *err)
 {
     struct cuda_gpu *gpu = pair->gpu;
     int rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
@@ -170,25 +171,22 @@ static int time_once(struct peer_pair *pair, enum transfer transfer, float *out_
         rc = cuda_record(gpu, gpu->events[1], gpu->streams[0], err);
     if (!rc)
         rc = cuda_wait(gpu, err);
-    if (rc)
-        return rc;
-    return cuda_check(gpu, gpu->driver->cuEventElapsedTime(out_ms, gpu->events[0], gpu->events[1]),
-                      "cuEventElapsedTime", err);
+    return rc ? rc : cuda_elapsed(gpu, gpu->events[0], gpu->events[1], out_ns, err);
 }
 
 /* The shortest of some repetitions, after one that does not count. */
 static int time_best(struct peer_pair *pair, enum transfer transfer, uint64_t *out_ns,
                      struct err *err)
 {
-    float best = 0;
+    uint64_t best = 0;
     for (int i = 0; i <= REPEATS; i++) {
-        float ms = 0;
-        int rc = time_once(pair, transfer, &ms, err);
+        uint64_t ns = 0;
+        int rc = time_once(pair, transfer, &ns, err);
         if (rc)
             return rc;
-        best = i <= 1 || ms < best ? ms : best;
+        best = i <= 1 || ns < best ? ns : best;
     }
-    *out_ns = (uint64_t)((double)best * 1e6 + 0.5);
+    *out_ns = best;
     return 0;
 }
 

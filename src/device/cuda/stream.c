@@ -152,16 +152,8 @@ static int launch_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t
 
 static int read_elapsed(struct cuda_gpu *gpu, uint64_t *out_ns, struct err *err)
 {
-    float ms;
     int rc = cuda_wait(gpu, err);
-    if (rc)
-        return rc;
-    rc = cuda_check(gpu, gpu->driver->cuEventElapsedTime(&ms, gpu->events[0], gpu->events[1]),
-                    "cuEventElapsedTime", err);
-    if (rc)
-        return rc;
-    *out_ns = (uint64_t)((double)ms * 1e6 + 0.5);
-    return 0;
+    return rc ? rc : cuda_elapsed(gpu, gpu->events[0], gpu->events[1], out_ns, err);
 }
 
 /* All SMs pass over the whole footprint. */

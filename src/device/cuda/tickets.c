@@ -99,7 +99,6 @@ int cuda_stream_tickets(struct device *device, const void *request, void *answer
     uint32_t blocks = asked->blocks_per_sm * gpu->base.limits.sm_count;
     struct kernel_tickets work;
     CUfunction function = NULL;
-    float ms;
     int rc = cuda_set_current(gpu, err);
     if (rc)
         return rc;
@@ -123,13 +122,11 @@ int cuda_stream_tickets(struct device *device, const void *request, void *answer
     rc = cuda_wait(gpu, err);
     if (rc)
         return rc;
-    rc = cuda_check(gpu, gpu->driver->cuEventElapsedTime(&ms, gpu->events[0], gpu->events[1]),
-                    "cuEventElapsedTime", err);
+    rc = cuda_elapsed(gpu, gpu->events[0], gpu->events[1], &out_answer->elapsed_ns, err);
     if (rc)
         return rc;
     uint64_t passes = work.equal_passes + work.tickets / work.chunks;
     out_answer->bytes = passes * device_stream_arrays(asked->kind) * work.chunks * work.chunk_bytes;
-    out_answer->elapsed_ns = (uint64_t)((double)ms * 1e6 + 0.5);
     tickets_read_times(
         gpu, (const struct kernel_block_times *)((const char *)gpu->results.host + TIMES_AT),
         blocks, out_answer);

@@ -56,8 +56,11 @@ def host_arguments(nvcc):
 def choose(found, variable, versions):
     """The toolkit that the variable names, else the newest one of these versions; None if there is none."""
     home = os.environ.get(variable)
-    chosen = [nvcc for nvcc in found if home and nvcc.parent == pathlib.Path(home) / 'bin']
-    chosen += sorted((nvcc for nvcc in found if versions(found[nvcc])), key=found.get, reverse=True)
+    fitting = [nvcc for nvcc in found if versions(found[nvcc])]
+    chosen = [nvcc for nvcc in fitting if home and nvcc.parent == pathlib.Path(home) / 'bin']
+    if home and not chosen:
+        print(f'{variable}={home}: there is no nvcc of the wanted version', file=sys.stderr)
+    chosen += sorted(fitting, key=found.get, reverse=True)
     return chosen[0] if chosen else None
 
 

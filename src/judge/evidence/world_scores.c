@@ -256,15 +256,15 @@ static void world_judge_gpu(struct judge *judge, const struct world_standard *st
 static size_t count_few(const struct judge *judge, const struct group *population, size_t metric)
 {
     size_t count = 0;
+    /* Of GPUs elsewhere it is not known of what kind they are. */
+    if (fleet_kind_matters(&judge->fleet, population->like,
+                           judge->basis.config->metrics[metric].metric))
+        return 0;
     for (size_t i = 0; i < population->count; i++) {
         uint32_t gpu = population->members[i];
         count += fleet_judged(&judge->fleet.gpus[gpu]) && !judge->other_hardware[gpu] &&
                  fleet_number(judge->columns[metric], gpu, false);
     }
-    /* Of GPUs elsewhere it is not known of what kind they are. */
-    if (fleet_kind_matters(&judge->fleet, population->like,
-                           judge->basis.config->metrics[metric].metric))
-        return 0;
     return count < YARDSTICK_MIN ? count : 0;
 }
 

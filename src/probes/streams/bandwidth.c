@@ -312,9 +312,9 @@ static const struct usual block_shapes[] = {{1024, 4, 0}, {512, 8, 0}, {256, 8, 
 
 enum { USUAL_COUNT = COUNT_OF(l2_shapes) };
 
-/* By ticket. Which is best depends on level and kind, not on the card (H200, seven cards): main
- * memory is read best with much in flight, written with one block per SM, copied in small chunks;
- * L2 is read best if the work is shared equally at first, and the rest by ticket. */
+/* By ticket. Which is best depends on level and kind, not on the card (the same on four H200s):
+ * main memory is read best with much in flight, written with one block per SM, copied in small
+ * chunks; L2 is read best if the work is shared equally at first, and the rest by ticket. */
 static const struct bandwidth_shape ticket_shapes[] = {
     {WIDTH_BYTES, 512, 4, 4, 128 << 10, 0}, {WIDTH_BYTES, 1024, 1, 4, 64 << 10, 0},
     {WIDTH_BYTES, 128, 8, 2, 16 << 10, 0},  {WIDTH_BYTES, 256, 4, 4, 32 << 10, 85},
@@ -323,7 +323,7 @@ static const struct bandwidth_shape ticket_shapes[] = {
 _Static_assert(COUNT_OF(ticket_shapes) <= SHAPES_MAX, "room for all of them");
 
 /* Shapes by ticket that are worse by this share when they are tried are not repeated. */
-static const double WORSE = 0.03;
+static const double TICKET_WORSE = 0.03;
 
 /* If a pass is shorter than what is in flight, threads are idle. Reduces the blocks first: more
  * accesses in flight per thread cost fewer instructions than more threads. */
@@ -344,7 +344,7 @@ static struct bandwidth_shape fit_shape(const struct bandwidth_task *task,
 }
 
 /* The chunks that are under way at once must not be more than the footprint has: two SMs that load
- * the same line at the same time are served once (counted on an H200: 9 % fewer loads reach L2 if
+ * the same line at the same time are served once (counted on an H200: 8 % fewer loads reach L2 if
  * chunks of nine footprints are under way). */
 static struct bandwidth_shape fit_ticket_shape(const struct probe_context *context,
                                                const struct bandwidth_task *task,
@@ -423,7 +423,7 @@ static int keep_good_shapes(struct probe_context *context, const struct bandwidt
         best = fmax(best, gbs[i]);
     }
     for (size_t i = 0; i < candidates->count; i++) {
-        if (gbs[i] < (1 - WORSE) * best)
+        if (gbs[i] < (1 - TICKET_WORSE) * best)
             continue;
         candidates->shapes[kept] = candidates->shapes[i];
         candidates->cut[kept] = candidates->cut[i];

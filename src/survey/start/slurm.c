@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -26,27 +25,6 @@ const char *slurm_missing_gpus(char *(*get_variable)(const char *name))
             return NULL;
     return "this step of Slurm was given no GPUs: add --gpus-per-task=1 (one task per GPU) or "
            "--gpus-per-node=N to srun";
-}
-
-bool slurm_file_system_is_local(const char *folder)
-{
-    static const uint32_t local[] = {
-        0x0000EF53, /* ext4 */
-        0x58465342, /* xfs */
-        0x9123683E, /* btrfs */
-        0x2FC12FC1, /* zfs */
-        0x01021994, /* tmpfs */
-        0x794C7630, /* overlayfs */
-        0x858458F6, /* ramfs */
-        0xF2F52010, /* f2fs */
-    };
-    struct statfs info;
-    if (statfs(folder, &info))
-        return false;
-    for (size_t i = 0; i < COUNT_OF(local); i++)
-        if ((uint32_t)info.f_type == local[i])
-            return true;
-    return false;
 }
 
 /* In quotes if a shell would not take the path as one word. */

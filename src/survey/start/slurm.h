@@ -17,10 +17,6 @@
  * Slurm has given it GPUs. get_variable: getenv, or a table in tests. */
 const char *slurm_missing_gpus(char *(*get_variable)(const char *name));
 
-/* True if the folder is on a file system of this node (ext4, tmpfs, ...). The node may serve it to
- * others all the same. */
-bool slurm_file_system_is_local(const char *folder);
-
 /* The command that makes the inventory from the spool; "": there is no spool. output: as the user
  * gave it. */
 void slurm_way_back(const char *output, const char *spool, struct strbuf *out_text);

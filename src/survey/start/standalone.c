@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/out_file.h"
 #include "base/str.h"
 #include "inventory/anonymous.h"
@@ -114,6 +116,29 @@ static int standalone_make_inventory(const struct standalone_part *part, size_t 
     inventory_fini(&inventory);
     report_basis_fini(&basis);
     return rc;
+}
+
+/* True if the folder is on a file system of this node. The node may serve it to others all the
+ * same. */
+static bool standalone_folder_is_local(const char *folder)
+{
+    static const uint32_t local[] = {
+        0x0000EF53, /* ext4 */
+        0x58465342, /* xfs */
+        0x9123683E, /* btrfs */
+        0x2FC12FC1, /* zfs */
+        0x01021994, /* tmpfs */
+        0x794C7630, /* overlayfs */
+        0x858458F6, /* ramfs */
+        0xF2F52010, /* f2fs */
+    };
+    struct statfs info;
+    if (statfs(folder, &info))
+        return false;
+    for (size_t i = 0; i < COUNT_OF(local); i++)
+        if ((uint32_t)info.f_type == local[i])
+            return true;
+    return false;
 }
 
 /* True if a task of another node has begun, or if it is not known which tasks are on this one. */
@@ -281,7 +306,7 @@ struct survey_end standalone_run(const struct comm_place *place, const struct su
             .options = &options,
             .tasks = (size_t)place->tasks,
             .node_ranks = place->node_ranks,
-            .local = slurm_file_system_is_local(end.spool),
+            .local = standalone_folder_is_local(end.spool),
         };
         standalone_wait(&part, clock_monotonic_s() - begun_s, start_timeout_s, &end);
     }

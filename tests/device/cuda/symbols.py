@@ -19,7 +19,7 @@ def main():
     versions = {}
     for name, version in re.findall(r'\bPFN_(\w+?)_v(\d{4,5})\b', typedefs.read_text()):
         versions.setdefault(name, set()).add(int(version))
-    rows = re.findall(r'^    X\((\w+), (REQUIRED|OPTIONAL|"\w+")\)', header.read_text(), re.M)
+    rows = re.findall(r'^    X\((\w+), (DRIVER_REQUIRED|DRIVER_OPTIONAL|"\w+")\)', header.read_text(), re.M)
     faults = [] if len(rows) > 40 else [f'only {len(rows)} functions found']
     for name, otherwise in rows:
         known = versions.get(re.sub(r'_v\d$', '', name))
