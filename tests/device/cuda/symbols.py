@@ -23,10 +23,10 @@ def main():
     faults = [] if len(rows) > 40 else [f'only {len(rows)} functions found']
     for name, otherwise in rows:
         known = versions.get(re.sub(r'_v\d$', '', name))
-        needed = max(known or [0]) if otherwise == 'REQUIRED' else min(known or [0]) if otherwise != 'OPTIONAL' else 1
+        needed = max(known or [0]) if otherwise == 'DRIVER_REQUIRED' else min(known or [0]) if otherwise != 'DRIVER_OPTIONAL' else 1
         if not known or needed > OLDEST_DRIVER:
             faults.append(f'{name}, {otherwise}: the driver of CUDA 11.0 has none (versions {known})')
-        if otherwise != 'REQUIRED' and known and max(known) <= OLDEST_DRIVER and \
+        if otherwise != 'DRIVER_REQUIRED' and known and max(known) <= OLDEST_DRIVER and \
                 int(re.search(r'CUDA_VERSION (\d+)', (typedefs.parent / 'cuda.h').read_text())[1]) >= 13000:
             faults.append(f'{name}: the driver of CUDA 11.0 has it, so it may be required')
     print('\n'.join(faults) if faults else f'{len(rows)} functions')
