@@ -39,6 +39,10 @@ int device_source_sim(const char *fleet_path, uint64_t seed, uint32_t rank, uint
  * says which), -ENOTSUP in a build without the CUDA backend. */
 int device_source_cuda(struct device_source **out_source, struct err *err);
 
+/* -EINVAL if the environment (GPUMEMTOPO_CUDA_TOOLKIT) asks for kernels that this build does not
+ * have; the text names those that it has. */
+int device_cuda_check(struct err *err);
+
 size_t device_source_count(const struct device_source *source);
 const struct device_info *device_source_info(const struct device_source *source, size_t i);
 

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "device/source.h"
 #include "inventory/inventory.h"
 #include "probes/probes.h"
 #include "survey/comm/comm.h"
@@ -72,7 +73,8 @@ static int print_about(const struct survey_options *options)
     return printed ? SURVEY_EXIT_OK : SURVEY_EXIT_NO_REPORT;
 }
 
-/* Finds every error of the command line. Every rank finds the same ones. */
+/* Finds every error of the command line, and of variables for the backend. Every rank finds the
+ * same ones. */
 static int check_command_line(int argc, char **argv, struct survey_options *out_options,
                               struct err *err)
 {
@@ -80,6 +82,8 @@ static int check_command_line(int argc, char **argv, struct survey_options *out_
     int rc = survey_options_parse(argc, argv, out_options, err);
     if (!rc)
         rc = probes_select(out_options->profile, out_options->probes, &selection, err);
+    if (!rc && out_options->action == SURVEY_RUN)
+        rc = device_cuda_check(err);
     free(selection.indices);
     return rc;
 }
@@ -442,6 +446,8 @@ int main(int argc, char **argv)
     log_set_level(options->quiet ? LOG_ERROR : options->verbose ? LOG_DEBUG : LOG_INFO);
     if (!options->no_mpi && self.launcher.pmi != LAUNCHER_NO_PMI && load_mpi(&self, &refusal))
         return report_refusal(&self.launcher, &refusal);
+    if (options->mpi_library && self.launcher.pmi == LAUNCHER_NO_PMI && !self.launcher.rank)
+        log_warning("--mpi-library is ignored: no launcher of MPI has started this process");
     /* Slurm's tasks without PMI would otherwise all survey the same GPUs. */
     bool apart = self.launcher.slurm && self.launcher.pmi == LAUNCHER_NO_PMI;
     bool standalone = (options->no_mpi || apart) && self.launcher.size > 1;

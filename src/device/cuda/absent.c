@@ -8,3 +8,9 @@ int device_source_cuda(struct device_source **out_source, struct err *err)
     (void)out_source;
     return err_set(err, -ENOTSUP, "built without the CUDA backend");
 }
+
+int device_cuda_check(struct err *err)
+{
+    (void)err;
+    return 0;
+}

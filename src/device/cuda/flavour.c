@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "device/source.h"
 
 /* The fat binaries, embedded at build time. CUDA_FLAVOURS(X), of the build: X(toolkit,
  * architectures...) for each flavour, the newest first. */
@@ -58,13 +59,33 @@ static int needed_driver(const struct flavour *flavour, int capability)
     return oldest_arch(flavour) <= capability ? flavour->toolkit : 0;
 }
 
+static const char TOOLKIT_ASKED[] = "GPUMEMTOPO_CUDA_TOOLKIT";
+
 static bool is_asked_for(const struct flavour *flavour)
 {
-    const char *asked = getenv("GPUMEMTOPO_CUDA_TOOLKIT");
+    const char *asked = getenv(TOOLKIT_ASKED);
     char version[16];
     snprintf(version, sizeof version, "%d.%d", flavour->toolkit / 1000,
              flavour->toolkit % 1000 / 10);
     return !asked || !*asked || strcmp(asked, version) == 0;
+}
+
+int device_cuda_check(struct err *err)
+{
+    struct strbuf built = {0};
+    bool found = false;
+    for (size_t i = 0; i < COUNT_OF(flavours) && !found; i++) {
+        found = is_asked_for(&flavours[i]);
+        strbuf_printf(&built, "%s%d.%d", i ? " or " : "", flavours[i].toolkit / 1000,
+                      flavours[i].toolkit % 1000 / 10);
+    }
+    int rc = found ? 0
+                   : err_set(err, -EINVAL,
+                             "%s is \"%s\": this program has no kernels by that toolkit; expected "
+                             "%s, or unset it",
+                             TOOLKIT_ASKED, getenv(TOOLKIT_ASKED), built.data);
+    strbuf_fini(&built);
+    return rc;
 }
 
 /* Says what would serve the GPU. */
@@ -84,10 +105,10 @@ static int explain_none(int capability, int driver, struct err *err)
                        capability / 10, capability % 10, needed / 1000, needed % 1000 / 10,
                        driver / 1000, driver % 1000 / 10);
     if (capability >= oldest)
-        return err_set(err, -ENOTSUP,
-                       "this build has no kernels of CUDA %s for compute capability %d.%d: unset "
-                       "GPUMEMTOPO_CUDA_TOOLKIT",
-                       getenv("GPUMEMTOPO_CUDA_TOOLKIT"), capability / 10, capability % 10);
+        return err_set(
+            err, -ENOTSUP,
+            "this build has no kernels of CUDA %s for compute capability %d.%d: unset %s",
+            getenv(TOOLKIT_ASKED), capability / 10, capability % 10, TOOLKIT_ASKED);
     return err_set(err, -ENOTSUP,
                    "the GPU is too old for this build: its compute capability is %d.%d, the oldest "
                    "kernels are for %d.%d; a build with CUDA 11.8 has kernels from 3.5 on "

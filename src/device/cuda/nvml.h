@@ -103,7 +103,7 @@ struct nvml_profile {
     unsigned sms, copy_engines, decoders, encoders, jpegs, ofas;
     unsigned long long memory_mib;
 };
-enum { NVML_PROFILES = 16 }; /* more than there are */
+enum { NVML_PROFILES = 32 }; /* NVML 13 has 17; it refuses numbers that it does not know */
 
 /* nvmlSystemConfComputeSettings_v1_t. */
 struct nvml_confidential {

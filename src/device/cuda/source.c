@@ -12,7 +12,9 @@
 #include "device/cuda/gpu.h"
 #include "device/source.h"
 
-enum { MIG_UUID_VERSION = 11040 }; /* older drivers give the UUID of the GPU */
+/* Older drivers give the UUID of the GPU, so that its instances are listed as that GPU, which
+ * cannot be opened. */
+enum { MIG_UUID_VERSION = 11040 };
 
 /* True when MIG divides this GPU; then CUDA shows instances only. */
 static bool mig_enabled(const struct nvml *nvml, nvml_device handle)
@@ -176,11 +178,7 @@ static int describe(struct cuda_source *source, size_t i, struct err *err)
     if (rc)
         return rc;
     nvml_device handle = nvml_find(nvml, seen.pci);
-    bool mig = mig_enabled(nvml, handle);
-    if (mig && source->driver.version < MIG_UUID_VERSION)
-        return err_set(err, -ENODEV,
-                       "this driver does not tell the instances of a GPU with MIG apart: use one "
-                       "that supports CUDA 11.4 or newer");
+    bool mig = mig_enabled(nvml, handle) && source->driver.version >= MIG_UUID_VERSION;
     format_uuid(&seen.uuid, mig, uuid);
     *nvml_gpu = (struct nvml_gpu){nvml, handle, mig ? nvml_find_uuid(nvml, uuid) : handle};
     if (mig)
@@ -231,6 +229,11 @@ static int open_device(struct device_source *base, size_t i, struct device **out
                                    .own = i,
                                    .turn = &source->turn,
                                    .coming = &source->coming};
+    if (mig_enabled(&source->nvml, source->nvml_gpus[i].handle) &&
+        source->driver.version < MIG_UUID_VERSION)
+        return err_set(err, -ENOTSUP,
+                       "a GPU with MIG needs a driver that supports CUDA 11.4 or newer: this one "
+                       "does not tell its instances apart");
     source_take_turn(source, i);
     int rc = cuda_open(&source->driver, &source->nvml_gpus[i], &seen, out_device, err);
     if (rc)
