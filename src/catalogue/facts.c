@@ -174,10 +174,21 @@ static const char *const compute_modes[] = {"default", "exclusive_thread", "proh
                                             "exclusive_process", NULL};
 
 /* The first word of both is the usual kind, as which a GPU counts that does not say. */
-static const char *const virtualizations[] = {"none",      "passthrough", "vgpu",
-                                              "host_vgpu", "host_vsga",   NULL};
-static const char *const confidential_modes[] = {"off", "on", "protected_pcie", "encrypted_nvlink",
-                                                 NULL};
+static const char *const virtualizations[] = {
+    [NVML_VIRTUALIZATION_NONE] = "none",
+    [NVML_VIRTUALIZATION_PASSTHROUGH] = "passthrough",
+    [NVML_VIRTUALIZATION_VGPU] = "vgpu",
+    [NVML_VIRTUALIZATION_HOST_VGPU] = "host_vgpu",
+    [NVML_VIRTUALIZATION_HOST_VSGA] = "host_vsga",
+    NULL,
+};
+static const char *const confidential_modes[] = {
+    [NVML_CONFIDENTIAL_OFF] = "off",
+    [NVML_CONFIDENTIAL_ON] = "on",
+    [NVML_CONFIDENTIAL_PROTECTED_PCIE] = "protected_pcie",
+    [NVML_CONFIDENTIAL_ENCRYPTED_NVLINK] = "encrypted_nvlink",
+    NULL,
+};
 
 #define NUMBER(name)                                                                               \
     {                                                                                              \
@@ -324,11 +335,70 @@ bool catalogue_kind_changes(const struct setting_row *row, const char *figure)
            strncmp(figure, row->figures, strlen(row->figures)) == 0;
 }
 
+const char *const *catalogue_setting_words(const char *key)
+{
+    const struct setting_row *row = key ? setting_find(key) : NULL;
+    return row ? row->nvml.words : NULL;
+}
+
+static const struct {
+    const char *key; /* of the fact that tells it */
+    int word;        /* the number of the word that does; 0: each but the usual one */
+} gpu_kinds[GPU_KINDS] = {
+    [GPU_KIND_INSTANCE] = {"mig_profile"},
+    [GPU_KIND_VIRTUAL] = {"virtualization", NVML_VIRTUALIZATION_VGPU},
+    [GPU_KIND_CONFIDENTIAL] = {"confidential_computing"},
+    [GPU_KIND_CONFIDENTIAL_ALONE] = {"confidential_computing", NVML_CONFIDENTIAL_ON},
+};
+
+const char *gpu_kind_key(enum gpu_kind kind)
+{
+    return gpu_kinds[kind].key;
+}
+
+bool gpu_kind_is(enum gpu_kind kind, const char *word)
+{
+    const char *const *words = catalogue_setting_words(gpu_kinds[kind].key);
+    if (!word || !*word)
+        return false;
+    if (gpu_kinds[kind].word)
+        return strcmp(word, words[gpu_kinds[kind].word]) == 0;
+    return !words || strcmp(word, words[0]) != 0;
+}
+
 bool catalogue_kind_is_usual(const struct setting_row *row, const struct fact *fact)
 {
     return !fact || fact->kind == FACT_UNKNOWN ||
            (row->nvml.words && fact->kind == FACT_TEXT &&
             strcmp(fact->text, row->nvml.words[0]) == 0);
+}
+
+bool catalogue_kinds_differ(const struct kind_view *is, const struct kind_view *other,
+                            const char *figure)
+{
+    for (size_t i = 0; i < COUNT_OF(catalogue_settings); i++) {
+        const struct setting_row *row = &catalogue_settings[i];
+        if (!catalogue_kind_changes(row, figure))
+            continue;
+        const struct fact a = is->read(is, row);
+        const struct fact b = other ? other->read(other, row) : (struct fact){0};
+        bool usual = catalogue_kind_is_usual(row, &a);
+        if (usual != catalogue_kind_is_usual(row, &b) || (!usual && !fact_equal(&a, &b)))
+            return true;
+    }
+    return false;
+}
+
+static struct fact read_inventory_kind(const struct kind_view *view, const struct setting_row *row)
+{
+    const struct fact *fact = inventory_fact_of(view->from, view->gpu, row->set, row->key);
+    return fact ? *fact : (struct fact){0};
+}
+
+struct kind_view catalogue_kind_view(const struct inventory_lookup *lookup,
+                                     const struct inventory_gpu *gpu)
+{
+    return (struct kind_view){.read = read_inventory_kind, .from = lookup, .gpu = gpu};
 }
 
 void catalogue_put_kinds(const struct facts *config, struct strbuf *out)

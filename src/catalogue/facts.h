@@ -141,6 +141,37 @@ bool catalogue_kind_changes(const struct setting_row *row, const char *figure);
 /* Whether the fact (NULL: not known) tells the usual kind: its first word, or nothing. */
 bool catalogue_kind_is_usual(const struct setting_row *row, const struct fact *fact);
 
+/* The kind of one GPU, by the settings that its inventory or fleet has. */
+struct kind_view {
+    struct fact (*read)(const struct kind_view *view, const struct setting_row *row);
+    const void *from;                /* the lookup of an inventory, or a fleet */
+    const struct inventory_gpu *gpu; /* in an inventory */
+    uint32_t number;                 /* in a fleet */
+};
+struct kind_view catalogue_kind_view(const struct inventory_lookup *lookup,
+                                     const struct inventory_gpu *gpu);
+
+/* Whether the kinds differ in a setting on which the figure depends. other NULL: the usual kind. */
+bool catalogue_kinds_differ(const struct kind_view *is, const struct kind_view *other,
+                            const char *figure);
+
+/* Kinds for which something is done differently: what they cannot measure, what they are not
+ * compared with, how they are named. */
+enum gpu_kind {
+    GPU_KIND_INSTANCE,           /* MIG: a part of SMs and memory; it shares the link to the host */
+    GPU_KIND_VIRTUAL,            /* vGPU: a share in memory and time */
+    GPU_KIND_CONFIDENTIAL,       /* what leaves the GPU is encrypted */
+    GPU_KIND_CONFIDENTIAL_ALONE, /* so, and each GPU is for itself */
+    GPU_KINDS
+};
+
+/* The fact of `config` that tells the kind; whether it does with this word (NULL, "": no). */
+const char *gpu_kind_key(enum gpu_kind kind);
+bool gpu_kind_is(enum gpu_kind kind, const char *word);
+
+/* The words that a setting may have, with a NULL at the end; NULL: it has no list of words. */
+const char *const *catalogue_setting_words(const char *key);
+
 /* Appends the unusual kinds that the settings of a model tell, for people: ", confidential
  * computing on". */
 void catalogue_put_kinds(const struct facts *config, struct strbuf *out);

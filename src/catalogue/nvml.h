@@ -20,6 +20,23 @@ enum nvml_place {
 enum { NVML_RETIRED_CORRECTED = 0, NVML_RETIRED_UNCORRECTED = 1 };
 enum { NVML_FIELD_MEMORY_TEMPERATURE = 82, NVML_FIELD_ENERGY = 83, NVML_FIELD_POWER_NOW = 186 };
 
+/* nvmlGpuVirtualizationMode_t. */
+enum {
+    NVML_VIRTUALIZATION_NONE,
+    NVML_VIRTUALIZATION_PASSTHROUGH,
+    NVML_VIRTUALIZATION_VGPU,
+    NVML_VIRTUALIZATION_HOST_VGPU,
+    NVML_VIRTUALIZATION_HOST_VSGA,
+};
+
+/* Confidential computing: off, on, or the mode of several GPUs together (nvml_get_confidential). */
+enum {
+    NVML_CONFIDENTIAL_OFF,
+    NVML_CONFIDENTIAL_ON,
+    NVML_CONFIDENTIAL_PROTECTED_PCIE,
+    NVML_CONFIDENTIAL_ENCRYPTED_NVLINK,
+};
+
 /* How a function is called, and what its answer is. */
 enum nvml_shape {
     NVML_SHAPE_NONE,         /* no function tells the fact by itself: code reads it */

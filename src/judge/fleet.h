@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/str.h"
+#include "catalogue/facts.h"
 #include "inventory/gpu_result.h"
 #include "judge/symbols.h"
 
@@ -128,8 +129,10 @@ enum kinds_compare {
 enum kinds_compare fleet_kinds_compare(const struct fleet *fleet, uint32_t gpu, uint32_t other,
                                        const char *figure);
 
-/* Whether the GPU is of an unusual kind on which the figure depends. */
-bool fleet_kind_matters(const struct fleet *fleet, uint32_t gpu, const char *figure);
+/* For catalogue_kinds_differ. */
+struct kind_view fleet_kind_view(const struct fleet *fleet, uint32_t gpu);
+
+bool fleet_is_kind(const struct fleet *fleet, enum gpu_kind kind, uint32_t gpu);
 
 /* The facts in which the populations of the model differ, and what this one has of them, for
  * people: "board.part" and "900-21010-0040-000". Either may be NULL. */

@@ -14,14 +14,19 @@ bool fleet_judged(const struct fleet_gpu *gpu)
     return gpu->measured && !gpu->busy;
 }
 
+bool fleet_is_kind(const struct fleet *fleet, enum gpu_kind kind, uint32_t gpu)
+{
+    const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, gpu_kind_key(kind));
+    return gpu_kind_is(kind, fleet_fact_text(fleet, column, gpu));
+}
+
 void fleet_find_busy(struct fleet *fleet)
 {
     const struct fact_column *processes = fleet_facts(fleet, SET_HEALTH, "processes");
-    const struct fact_column *mode = fleet_facts(fleet, SET_CONFIG, "virtualization");
     for (size_t i = 0; i < fleet->count; i++) {
         struct fleet_gpu *gpu = &fleet->gpus[i];
         gpu->busy = gpu->status == GPU_BUSY || fleet_fact_number(fleet, processes, (uint32_t)i) > 0;
-        gpu->sliced = str_equal(fleet_fact_text(fleet, mode, (uint32_t)i), "vgpu");
+        gpu->sliced = fleet_is_kind(fleet, GPU_KIND_VIRTUAL, (uint32_t)i);
     }
 }
 
@@ -219,15 +224,15 @@ enum kinds_compare fleet_kinds_compare(const struct fleet *fleet, uint32_t gpu, 
     return found;
 }
 
-bool fleet_kind_matters(const struct fleet *fleet, uint32_t gpu, const char *figure)
+static struct fact read_fleet_kind(const struct kind_view *view, const struct setting_row *row)
 {
-    for (size_t i = 0; i < catalogue_setting_count; i++) {
-        const struct setting_row *row = &catalogue_settings[i];
-        if (catalogue_kind_changes(row, figure) &&
-            kind_code(fleet, row, kind_column(fleet, row), gpu))
-            return true;
-    }
-    return false;
+    const struct fact_column *column = kind_column(view->from, row);
+    return column ? fleet_fact(view->from, column, column->codes[view->number]) : (struct fact){0};
+}
+
+struct kind_view fleet_kind_view(const struct fleet *fleet, uint32_t gpu)
+{
+    return (struct kind_view){.read = read_fleet_kind, .from = fleet, .number = gpu};
 }
 
 /* Whether the populations of the model differ in this fact. */

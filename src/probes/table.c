@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "catalogue/facts.h"
 #include "probes/probe.h"
 
 /* One row per line. */
@@ -87,30 +88,29 @@ const struct probe *const probe_table[] = {
 
 /* What GPUs of a kind cannot measure. */
 static const struct unmeasurable {
-    const char *key;
-    const char *word;    /* the fact has it; NULL: any, except "off" */
+    enum gpu_kind kind;
     const char *metrics; /* those that begin like this */
     const char *reason;
 } unmeasurable[] = {
-    {"mig_profile", NULL, "links.", "a MIG instance has no links to other GPUs"},
-    {"mig_profile", NULL, "host.together.", "the MIG instances of a GPU share its host link"},
-    {"mig_profile", NULL, "die.", "a MIG instance sees a part of the die"},
-    {"mig_profile", NULL, "load.power.",
+    {GPU_KIND_INSTANCE, "links.", "a MIG instance has no links to other GPUs"},
+    {GPU_KIND_INSTANCE, "host.together.", "the MIG instances of a GPU share its host link"},
+    {GPU_KIND_INSTANCE, "die.", "a MIG instance sees a part of the die"},
+    {GPU_KIND_INSTANCE, "load.power.",
      "the power of the whole GPU is reported, not that of a MIG instance"},
-    {"mig_profile", NULL, "load.per_joule",
+    {GPU_KIND_INSTANCE, "load.per_joule",
      "the power of the whole GPU is reported, not that of a MIG instance"},
-    {"mig_profile", NULL, "load.temperature", "the temperature is that of the whole GPU"},
-    {"mig_profile", NULL, "main.whole.ecc_", "the ECC counters are those of the whole GPU"},
-    {"virtualization", "vgpu", "links.", "a virtual GPU has no links to other GPUs"},
-    {"virtualization", "vgpu", "host.together.", "the virtual GPUs of a GPU share its host link"},
-    {"virtualization", "vgpu", "die.",
+    {GPU_KIND_INSTANCE, "load.temperature", "the temperature is that of the whole GPU"},
+    {GPU_KIND_INSTANCE, "main.whole.ecc_", "the ECC counters are those of the whole GPU"},
+    {GPU_KIND_VIRTUAL, "links.", "a virtual GPU has no links to other GPUs"},
+    {GPU_KIND_VIRTUAL, "host.together.", "the virtual GPUs of a GPU share its host link"},
+    {GPU_KIND_VIRTUAL, "die.",
      "a virtual GPU gets its GPU in turn with others, which disturb its map"},
-    {"virtualization", "vgpu", "load.",
+    {GPU_KIND_VIRTUAL, "load.",
      "others may use the GPU of a virtual GPU meanwhile; its power is not known"},
-    {"virtualization", "vgpu", "main.whole.", "a virtual GPU has a part of the memory of its GPU"},
-    {"confidential_computing", "on", "links.",
+    {GPU_KIND_VIRTUAL, "main.whole.", "a virtual GPU has a part of the memory of its GPU"},
+    {GPU_KIND_CONFIDENTIAL_ALONE, "links.",
      "with confidential computing, GPUs do not reach each other"},
-    {"confidential_computing", NULL, "host.latency",
+    {GPU_KIND_CONFIDENTIAL, "host.latency",
      "with confidential computing, the GPU does not load from the host's memory"},
 };
 
@@ -118,8 +118,7 @@ const char *probe_unmeasurable(const struct facts *config, const char *entry)
 {
     for (size_t i = 0; config && i < COUNT_OF(unmeasurable); i++) {
         const struct unmeasurable *row = &unmeasurable[i];
-        const char *word = facts_text(config, row->key);
-        if (word && (row->word ? strcmp(word, row->word) == 0 : strcmp(word, "off") != 0) &&
+        if (gpu_kind_is(row->kind, facts_text(config, gpu_kind_key(row->kind))) &&
             strncmp(entry, row->metrics, strlen(row->metrics)) == 0)
             return row->reason;
     }

@@ -101,6 +101,10 @@ static const struct bad_line bad_lines[] = {
     {4, "health: {remap_pending: 1}", 25, "remap_pending"},
     {4, "health: {pcie_replays: 1.5}", 24, "whole number"},
     {4, "health: {pcie_replays: -1}", 24, "outside"},
+    {4, "config: {virtualization: nonsense}", 26, "expected one of none, passthrough, vgpu, "},
+    {4, "config: {confidential_computing: maybe}", 34, "expected one of off, on, protected_pcie, "},
+    {4, "config: {compute_mode: fast}", 24, "expected one of default, exclusive_thread, "},
+    {4, "config: {mig: false, mig_profile: 1g.10gb}", 15, "must be true, or absent, with a mig"},
     {13, "  global_cg: [l1: 30, l2: 200, main: 500]", 14, "begin at `l2`"},
     {13, "  # none", 0, "\"global_cg\" is missing"},
 };
@@ -208,6 +212,15 @@ static const struct bad_fleet bad_fleets[] = {
     {"nodes:\n  - name: a\n    model: ./good.yaml\n    gpus: 2\n    faults:\n"
      "      - {gpu: 0, kind: flood}\n",
      6, 24, "expected one of"},
+    {"nodes:\n  - name: a\n    model: ./good.yaml\n    gpus: 2\n    faults:\n"
+     "      - {gpu: 0, kind: virtualization, text: some}\n",
+     6, 46, "expected one of none, passthrough, vgpu, host_vgpu, host_vsga; found \"some\""},
+    {"nodes:\n  - name: a\n    model: ./good.yaml\n    gpus: 2\n    faults:\n"
+     "      - {gpu: 0, kind: confidential, text: yes, factor: 2}\n",
+     6, 44, "expected one of off, on, protected_pcie, encrypted_nvlink; found \"yes\""},
+    {"nodes:\n  - name: a\n    model: ./good.yaml\n    gpus: 2\n    faults:\n"
+     "      - {gpu: 0, kind: compute_mode, text: fast}\n",
+     6, 44, "expected one of default, "},
     {"nodes:\n  - name: a\n    model: ./good.yaml\n    gpus: 2\n    faults:\n"
      "      - {gpu: 0, kind: slow_dram}\n",
      6, 9, "\"share\" is missing"},

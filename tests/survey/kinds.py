@@ -71,6 +71,9 @@ CASES = [
      [], None, ["Demo H8 MIG 1g.1gb", "Demo H8 B MIG 1g.1gb"]),
     ([node("w%d", "whole", 4, 4), node("m%d", "instance", 14, 3),
       node("bad", "instance", 7, 1, [dict(SLOW, gpu=2)])], ["bad"], None, []),
+    # An instance shares the link to the host, and has fewer copy engines: it is not compared with the link's rate.
+    ([node("m", "instance", 2, 1, [dict(SLOWER_HOST, share=0.95)])], [], None, []),
+    ([node("w", "whole", 2, 1, [dict(SLOWER_HOST, share=0.95)])], ["w"], None, []),
     # Nodes with other numbers of instances or virtual GPUs lack none.
     ([node("m%d", "instance", 7, 5), node("few", "instance", 5)], [], None, []),
     ([node("v%d", "virtual", 7, 5), node("few", "virtual", 5)], [], None,

@@ -102,11 +102,15 @@ static void print_facts(struct strbuf *out)
         out, "\n## Hardware, board and settings\n\n"
              "Others need no row: facts of `hardware` and `config` must not differ from those of "
              "most GPUs of the model.\n\n"
-             "| key | what it is | source | rule |\n| --- | --- | --- | --- |\n");
+             "| key | what it is; its words, if no others are possible | source | rule |\n"
+             "| --- | --- | --- | --- |\n");
     for (size_t i = 0; i < catalogue_setting_count; i++) {
         const struct setting_row *row = &catalogue_settings[i];
-        strbuf_printf(out, "| `%s.%s` | %s | ", set_names[row->set], row->key,
+        strbuf_printf(out, "| `%s.%s` | %s", set_names[row->set], row->key,
                       row->words ? row->words : "");
+        for (size_t w = 0; row->nvml.words && row->nvml.words[w]; w++)
+            strbuf_printf(out, "%s`%s`", w ? ", " : row->words ? ": " : "", row->nvml.words[w]);
+        strbuf_puts(out, " | ");
         put_source(out, &row->nvml);
         strbuf_puts(out, " | ");
         put_compared(out, catalogue_manner(row->set, row->key));

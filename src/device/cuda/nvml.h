@@ -119,8 +119,6 @@ struct nvml_confidential_state {
     unsigned environment, enabled, devtools;
 };
 
-enum { NVML_VIRTUALIZATION_VGPU = 2 };
-
 /* nvmlMarginTemperature_v1_t. */
 struct nvml_margin {
     unsigned version;

@@ -13,6 +13,7 @@ enum { PARAMETERS_MAX = 4, FIELDS_MAX = PARAMETERS_MAX + 4 };
 static const struct fault_kind {
     const char *word;
     const char *parameters[PARAMETERS_MAX]; /* those with a '?' may be left out */
+    const char *setting;                    /* `text` is one of its words; NULL: any text */
     bool may_change; /* while the GPU works: it changes nothing that caches or limits are created
                         from */
 } fault_kinds[SIM_FAULT_COUNT] = {
@@ -29,10 +30,10 @@ static const struct fault_kind {
     [SIM_NVLINK_DOWN] = {"nvlink_down", {"?count"}},
     [SIM_ECC_OFF] = {"ecc_off"},
     [SIM_MIG_ON] = {"mig_on"},
-    [SIM_VIRTUALIZATION] = {"virtualization", {"text"}},
-    [SIM_CONFIDENTIAL] = {"confidential", {"text", "factor"}},
+    [SIM_VIRTUALIZATION] = {"virtualization", {"text"}, .setting = "virtualization"},
+    [SIM_CONFIDENTIAL] = {"confidential", {"text", "factor"}, .setting = "confidential_computing"},
     [SIM_PERSISTENCE_OFF] = {"persistence_off"},
-    [SIM_COMPUTE_MODE] = {"compute_mode", {"text"}},
+    [SIM_COMPUTE_MODE] = {"compute_mode", {"text"}, .setting = "compute_mode"},
     [SIM_POWER_LIMIT] = {"power_limit", {"w"}, .may_change = true},
     [SIM_REMAP] = {"remap", {"?pending", "?failed"}},
     [SIM_ECC_ERRORS] = {"ecc_errors", {"?count"}},
@@ -196,7 +197,8 @@ int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *o
     if (rc)
         return rc;
     if (text.text)
-        rc = sim_copy_text(node, "text", text.text, text.fault.text, err);
+        rc = sim_copy_setting(node, "text", fault_kinds[index].setting, text.text, text.fault.text,
+                              err);
     if (rc)
         return rc;
     if (text.facts)

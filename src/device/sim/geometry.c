@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "catalogue/facts.h"
 #include "device/sim/model.h"
 
 const struct yaml_node *sim_at(const struct yaml_node *mapping, const char *key)
@@ -21,6 +22,17 @@ int sim_copy_text(const struct yaml_node *mapping, const char *key, const char *
         return yaml_error(sim_at(mapping, key), err, "longer than %d bytes", SIM_TEXT_MAX - 1);
     memcpy(out_text, text, strlen(text) + 1);
     return 0;
+}
+
+int sim_copy_setting(const struct yaml_node *mapping, const char *key, const char *setting,
+                     const char *text, char out_text[SIM_TEXT_MAX], struct err *err)
+{
+    const char *const *words = catalogue_setting_words(setting);
+    size_t count = 0, index;
+    while (words && words[count])
+        count++;
+    int rc = words ? yaml_as_word(sim_at(mapping, key), words, count, &index, err) : 0;
+    return rc ? rc : sim_copy_text(mapping, key, text, out_text, err);
 }
 
 const char *const sim_index_words[] = {"modulo", "hashed", NULL};

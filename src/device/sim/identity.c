@@ -84,7 +84,7 @@ static void set_settings(const struct sim_model *model, struct facts *facts)
 
 static bool is_virtual(const struct sim_model *model)
 {
-    return strcmp(model->config.virtualization, "vgpu") == 0;
+    return gpu_kind_is(GPU_KIND_VIRTUAL, model->config.virtualization);
 }
 
 /* What kind of GPU it is. An instance is the next one of its node's GPUs, with seven each. */

@@ -294,10 +294,13 @@ static int read_config(const struct yaml_node *node, struct sim_model *model, st
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         if (texts[i].text)
-            rc = sim_copy_text(node, texts[i].key, texts[i].text, texts[i].to, err);
+            rc =
+                sim_copy_setting(node, texts[i].key, texts[i].key, texts[i].text, texts[i].to, err);
         if (rc)
             return rc;
     }
+    if (text.config.mig_profile[0] && yaml_get(node, "mig") && !text.config.mig)
+        return yaml_error(sim_at(node, "mig"), err, "must be true, or absent, with a mig_profile");
     text.config.mig |= text.config.mig_profile[0] != '\0';
     if (text.config.power_draw_w > text.config.power_limit_w)
         return yaml_error(sim_at(node, "power_draw_w"), err, "power_draw_w is above power_limit_w");
@@ -474,7 +477,7 @@ static void name_kind(struct sim_model *model)
     if (config->mig_profile[0])
         snprintf(model->name + length, sizeof model->name - length, " MIG %s", config->mig_profile);
     length = strlen(model->name);
-    if (strcmp(config->virtualization, "vgpu") == 0)
+    if (gpu_kind_is(GPU_KIND_VIRTUAL, config->virtualization))
         snprintf(model->name + length, sizeof model->name - length, " vGPU");
 }
 

@@ -328,8 +328,12 @@ void sim_vary_apply(const struct sim_vary *vary, uint64_t seed, struct sim_model
  * absent. */
 const struct yaml_node *sim_at(const struct yaml_node *mapping, const char *key);
 
-/* Copies a text that must not be longer than SIM_TEXT_MAX - 1. Both are in geometry.c. */
+/* Copies a text that must not be longer than SIM_TEXT_MAX - 1. These are in geometry.c. */
 int sim_copy_text(const struct yaml_node *mapping, const char *key, const char *text,
                   char out_text[SIM_TEXT_MAX], struct err *err);
+
+/* The same for what a setting of the catalogue has: one of its words, if it has a list of them. */
+int sim_copy_setting(const struct yaml_node *mapping, const char *key, const char *setting,
+                     const char *text, char out_text[SIM_TEXT_MAX], struct err *err);
 
 #endif

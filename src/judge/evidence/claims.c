@@ -34,7 +34,10 @@ struct claim {
     const char *words;    /* between the two values in the cause */
     double watch, accuse; /* watched, or accused, below this share of `claimed` */
     enum inventory_kind kind;
+    unsigned not_of; /* bits of enum gpu_kind: what the driver reports does not hold for these */
 };
+
+enum { OF_INSTANCE = 1u << GPU_KIND_INSTANCE, OF_CONFIDENTIAL = 1u << GPU_KIND_CONFIDENTIAL };
 
 static double claim_fact(const struct fleet *fleet, enum fact_set set, const char *key,
                          uint32_t gpu)
@@ -63,29 +66,20 @@ static void claim_report(struct judge *judge, uint32_t gpu, const struct claim *
     findings_add(judge, finding, text.data);
 }
 
-/* Confidential computing encrypts what goes over the link. */
-static bool link_is_encrypted(const struct fleet *fleet, uint32_t gpu)
-{
-    const char *mode =
-        fleet_fact_text(fleet, fleet_facts(fleet, SET_CONFIG, "confidential_computing"), gpu);
-    return mode && strcmp(mode, "off") != 0;
-}
-
 /* Needs no peers: the memory clock, for example, may be low on all GPUs. Whether drivers report the
- * L2 of a MIG instance or of its GPU is not known. */
+ * L2 of a MIG instance or of its GPU is not known. The link to the host is that of its GPU, which
+ * an instance shares and may have fewer copy engines for. Confidential computing encrypts what goes
+ * over the link. */
 static void claims_check_gpu(struct judge *judge, uint32_t gpu)
 {
     const struct fleet *fleet = &judge->fleet;
-    double link = link_is_encrypted(fleet, gpu)
-                      ? NAN
-                      : link_gbs(claim_fact(fleet, SET_CONFIG, "pcie_gen", gpu),
-                                 claim_fact(fleet, SET_CONFIG, "pcie_width", gpu));
-    double l2 = claim_fact(fleet, SET_CONFIG, "mig", gpu) > 0
-                    ? NAN
-                    : claim_fact(fleet, SET_HARDWARE, "l2_bytes", gpu);
+    unsigned kinds = 0;
+    for (int kind = 0; kind < GPU_KINDS; kind++)
+        kinds |= fleet_is_kind(fleet, (enum gpu_kind)kind, gpu) ? 1u << kind : 0;
     const struct claim claims[] = {
-        {"l2.size", "B", fleet_value(fleet, "l2.size", gpu, false), l2, MEASURED, L2_SEEN, L2_SEEN,
-         KIND_DEGRADED},
+        {"l2.size", "B", fleet_value(fleet, "l2.size", gpu, false),
+         claim_fact(fleet, SET_HARDWARE, "l2_bytes", gpu), MEASURED, L2_SEEN, L2_SEEN,
+         KIND_DEGRADED, OF_INSTANCE},
         {"sm.count", "", fleet_value(fleet, "sm.count", gpu, false),
          claim_fact(fleet, SET_HARDWARE, "sms", gpu), MEASURED, 1, 1, KIND_DEGRADED},
         {MEMORY_METRIC, "B", claim_fact(fleet, SET_CONFIG, "memory_free_bytes", gpu),
@@ -94,8 +88,11 @@ static void claims_check_gpu(struct judge *judge, uint32_t gpu)
         {"clock.sm_reported", "MHz", fleet_value(fleet, "clock.sm", gpu, false),
          fleet_value(fleet, "clock.sm_reported", gpu, false), MEASURED, 1 - CLOCK_WATCH,
          1 - CLOCK_ACCUSE, KIND_DEGRADED},
-        {"host.bandwidth.h2d", "GB/s", fleet_value(fleet, "host.bandwidth.h2d", gpu, false), link,
-         "measured, the link as reported has", LINK_REACHED, LINK_REACHED, KIND_DEGRADED},
+        {"host.bandwidth.h2d", "GB/s", fleet_value(fleet, "host.bandwidth.h2d", gpu, false),
+         link_gbs(claim_fact(fleet, SET_CONFIG, "pcie_gen", gpu),
+                  claim_fact(fleet, SET_CONFIG, "pcie_width", gpu)),
+         "measured, the link as reported has", LINK_REACHED, LINK_REACHED, KIND_DEGRADED,
+         OF_INSTANCE | OF_CONFIDENTIAL},
         {"clock.memory", "MHz", fleet_value(fleet, "clock.memory", gpu, false),
          claim_fact(fleet, SET_HARDWARE, "memory_clock_max_mhz", gpu),
          "under load, the driver's highest is", MEMORY_CLOCK_WATCH, MEMORY_CLOCK_ACCUSE,
@@ -104,7 +101,7 @@ static void claims_check_gpu(struct judge *judge, uint32_t gpu)
     for (size_t i = 0; i < COUNT_OF(claims); i++) {
         const struct claim *claim = &claims[i];
         bool fault = claim->seen < claim->accuse * claim->claimed;
-        if (claim->seen < claim->watch * claim->claimed)
+        if (claim->seen < claim->watch * claim->claimed && !(claim->not_of & kinds))
             claim_report(judge, gpu, claim, BASIS_RULE, fault ? EVIDENCE_FAULT : EVIDENCE_HINT);
     }
 }

@@ -68,21 +68,9 @@ static double clock_then(const struct drift_view *view, const struct group *grou
 /* Whether the GPU was of another kind in the baseline, on which the figure depends. */
 static bool kind_changed(const struct drift_view *view, uint32_t gpu, const char *figure)
 {
-    const struct fleet *fleet = &view->judge->fleet;
-    for (size_t i = 0; i < catalogue_setting_count; i++) {
-        const struct setting_row *row = &catalogue_settings[i];
-        if (!catalogue_kind_changes(row, figure))
-            continue;
-        const struct fact_column *column = fleet_facts(fleet, SET_CONFIG, row->key);
-        const struct fact is = column ? fleet_fact(fleet, column, column->codes[gpu])
-                                      : (struct fact){.kind = FACT_UNKNOWN};
-        const struct fact *was =
-            inventory_fact_of(view->lookup, view->then[gpu], INVENTORY_CONFIG, row->key);
-        bool usual = catalogue_kind_is_usual(row, &is);
-        if (usual != catalogue_kind_is_usual(row, was) || (!usual && !fact_equal(was, &is)))
-            return true;
-    }
-    return false;
+    const struct kind_view is = fleet_kind_view(&view->judge->fleet, gpu);
+    const struct kind_view was = catalogue_kind_view(view->lookup, view->then[gpu]);
+    return catalogue_kinds_differ(&is, &was, figure);
 }
 
 static size_t drift_gather(const struct drift_view *view, const struct group *group, size_t metric)

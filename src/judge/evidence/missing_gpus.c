@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "catalogue/facts.h"
 #include "inventory/results.h"
 #include "judge/judge.h"
 #include "judge/verdict.h"
@@ -45,10 +46,11 @@ static int census_gpu_order(const void *left, const void *right)
 static bool gpu_is_part(const struct inventory_lookup *lookup, const struct inventory_gpu *gpu)
 {
     const struct fact *mig = facts_get(&gpu->config, "mig");
-    const struct fact *mode = inventory_fact_of(lookup, gpu, INVENTORY_CONFIG, "virtualization");
+    const struct fact *mode =
+        inventory_fact_of(lookup, gpu, INVENTORY_CONFIG, gpu_kind_key(GPU_KIND_VIRTUAL));
     return (gpu->uuid && strncmp(gpu->uuid, "MIG-", 4) == 0) ||
            (mig && mig->kind == FACT_BOOL && mig->flag) ||
-           (mode && mode->kind == FACT_TEXT && strcmp(mode->text, "vgpu") == 0);
+           (mode && mode->kind == FACT_TEXT && gpu_kind_is(GPU_KIND_VIRTUAL, mode->text));
 }
 
 /* gpus: those of one node, sorted by model. */

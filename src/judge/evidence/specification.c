@@ -100,11 +100,12 @@ void stage_references(struct judge *judge)
             if (!fleet_judged(&fleet->gpus[gpu]) || fleet_fact_number(fleet, mig, gpu) > 0 ||
                 fleet->gpus[gpu].sliced)
                 continue;
+            const struct kind_view kind = fleet_kind_view(fleet, gpu);
             for (size_t e = 0; e < reference->entry_count; e++) {
                 const struct reference_entry *entry = &reference->entries[e];
                 if (entry->kind == REFERENCE_HARDWARE)
                     reference_check_hardware(judge, entry, gpu);
-                else if (!fleet_kind_matters(fleet, gpu, entry->key))
+                else if (!catalogue_kinds_differ(&kind, NULL, entry->key))
                     reference_check_figure(judge, entry, gpu);
             }
         }

@@ -255,10 +255,10 @@ static void world_judge_gpu(struct judge *judge, const struct world_standard *st
 /* The GPUs of a population that have too few peers in a metric and can be compared. */
 static size_t count_few(const struct judge *judge, const struct group *population, size_t metric)
 {
+    const struct kind_view kind = fleet_kind_view(&judge->fleet, population->like);
     size_t count = 0;
     /* Of GPUs elsewhere it is not known of what kind they are. */
-    if (fleet_kind_matters(&judge->fleet, population->like,
-                           judge->basis.config->metrics[metric].metric))
+    if (catalogue_kinds_differ(&kind, NULL, judge->basis.config->metrics[metric].metric))
         return 0;
     for (size_t i = 0; i < population->count; i++) {
         uint32_t gpu = population->members[i];

@@ -97,19 +97,6 @@ static void share_add_sample(struct share *share, const struct sample *sample)
     share->samples[share->sample_count++] = *sample;
 }
 
-/* Whether the figure depends on the kind of the GPU, which a sketch does not tell. */
-static bool share_kind_matters(const struct inventory_lookup *lookup,
-                               const struct inventory_gpu *gpu, const char *metric)
-{
-    for (size_t i = 0; i < catalogue_setting_count; i++) {
-        const struct setting_row *row = &catalogue_settings[i];
-        if (catalogue_kind_changes(row, metric) &&
-            !catalogue_kind_is_usual(row, inventory_fact_of(lookup, gpu, row->set, row->key)))
-            return true;
-    }
-    return false;
-}
-
 static void share_add_gpu(struct share *share, size_t order, const struct inventory_lookup *lookup,
                           const struct inventory_model *model, const struct inventory_gpu *gpu)
 {
@@ -124,6 +111,7 @@ static void share_add_gpu(struct share *share, size_t order, const struct invent
                             .clock = clock && inventory_value_is_good(clock) ? clock->value : NAN,
                             .order = order};
     share_add_sample(share, &sample);
+    const struct kind_view kind = catalogue_kind_view(lookup, gpu);
     double first_clock = sample.clock, second_clock = second_value(gpu, SM_CLOCK);
     for (size_t i = 0; i < gpu->value_count; i++) {
         const struct inventory_value *value = &gpu->values[i];
@@ -134,7 +122,7 @@ static void share_add_gpu(struct share *share, size_t order, const struct invent
         sample.clock = repeated && isfinite(second_clock) ? second_clock : first_clock;
         sample.spread = isfinite(value->spread) ? fabs(value->spread) : 0;
         if (inventory_value_is_good(value) && rule_of(share, value->metric) &&
-            !share_kind_matters(lookup, gpu, value->metric))
+            !catalogue_kinds_differ(&kind, NULL, value->metric)) /* a sketch tells no kind */
             share_add_sample(share, &sample);
     }
 }
