@@ -66,6 +66,11 @@ static const struct schema_field survey_fields[] = {
     {"measured", FIELD_U32(struct inventory, total_measured)},
     {"unmeasured", FIELD_U32(struct inventory, total_unmeasured)},
     {"lost_ranks", FIELD_U32(struct inventory, total_lost_ranks)},
+    {"unplanned", FIELD_U32(struct inventory, total_unplanned), .flags = SCHEMA_OPTIONAL,
+     .words = "of a merged file: GPUs that were measured by surveys whose plans were not there, so "
+              "that other GPUs of these surveys may be missing"},
+    {"unread_files", FIELD_U32(struct inventory, unread_files), .flags = SCHEMA_OPTIONAL,
+     .words = "of a merged file: files that could not be read, so that GPUs may be missing"},
     {"outliers", FIELD_U32(struct inventory, total_outliers)},
     {"wall_s", FIELD_F64(struct inventory, wall_s), .flags = SCHEMA_NULL, .unit = "s",
      .words = "from the start of the survey to its report"},
@@ -439,6 +444,12 @@ const char *inventory_kind_name(enum inventory_kind kind)
 bool inventory_value_is_good(const struct inventory_value *value)
 {
     return value->status == MEASURE_OK && value->bound == MEASURE_EXACT && isfinite(value->value);
+}
+
+bool inventory_is_incomplete(const struct inventory *inventory)
+{
+    return inventory->total_unmeasured || inventory->total_lost_ranks ||
+           inventory->total_unplanned || inventory->unread_files;
 }
 
 size_t inventory_measured_by_count(const struct inventory *inventory)

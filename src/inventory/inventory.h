@@ -125,6 +125,8 @@ struct inventory {
 
     uint32_t total_nodes, total_ranks, total_gpus, total_measured, total_unmeasured;
     uint32_t total_lost_ranks, total_outliers;
+    uint32_t total_unplanned; /* of a merged file: GPUs of surveys whose plans were not there */
+    uint32_t unread_files;    /* of a merged file */
     double wall_s;
     int exit_code;
 
@@ -146,6 +148,9 @@ extern const struct schema inventory_schema, inventory_gpu_schema;
 
 /* An exact number with status ok. */
 bool inventory_value_is_good(const struct inventory_value *value);
+
+/* GPUs were not measured, or may be missing: the exit code of what made the file is 4. */
+bool inventory_is_incomplete(const struct inventory *inventory);
 
 /* The versions of the program that measured the GPUs: at least one. */
 size_t inventory_measured_by_count(const struct inventory *inventory);

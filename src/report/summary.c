@@ -78,6 +78,19 @@ static void summary_put_headline(struct strbuf *out, const struct report_style *
     if (isfinite(inventory->wall_s))
         strbuf_printf(&line, "; %.1f s", inventory->wall_s);
     report_end_line(out, style, &line, 0, 4);
+    if (inventory->total_unplanned) {
+        strbuf_printf(
+            &line,
+            "GPUs may be missing: the plan of the survey that measured %u of these was not there",
+            inventory->total_unplanned);
+        report_end_line(out, style, &line, 0, 4);
+    }
+    if (inventory->unread_files) {
+        strbuf_puts(&line, "GPUs may be missing: ");
+        report_put_count(&line, inventory->unread_files, "file", "files");
+        strbuf_puts(&line, " could not be read when this inventory was merged");
+        report_end_line(out, style, &line, 0, 4);
+    }
 }
 
 /* The length of "l1_data" in "l1_data.size". */

@@ -149,6 +149,26 @@ def case_missing(folder):
     done = report(there, "merge", "spool", code=4)
     check("the plan of the survey that measured 2 of the GPUs (survey-*.spool) is missing" in done.stderr, done.stderr)
     check(field(done.stdout, "gpus") == "2" and field(done.stdout, "nodes") == "1", done.stdout)
+    # Everybody who reads that inventory knows it, until its GPUs are measured by a survey with a plan.
+    (there / "planless.yaml").write_text(done.stdout)
+    check(field(done.stdout, "unplanned") == "2", done.stdout)
+    check("GPUs may be missing: the plan of the survey that measured 2" in report(there, "show", "planless.yaml").stdout, "show")
+    check("WARNING - 2 without a plan: others may be missing, 2 of 2 GPUs" in report(there, "nagios", "planless.yaml", code=1).stdout,
+          "nagios")
+    report(there, "validate", "planless.yaml")
+    report(there, "html", "planless.yaml", "-o", "page.html")
+    check("<b class=bad>2</b>GPUs without a plan" in (there / "page.html").read_text(), "page")
+    text = report(folder, "merge", "here/planless.yaml", code=4).stdout
+    check(field(text, "unplanned") == "2" and field(text, "exit_code") == "4", text)
+    text = report(folder, "merge", "here/planless.yaml", "again/out.yaml").stdout
+    check("unplanned" not in text and field(text, "exit_code") == "0", text)
+    # A file that cannot be read may have had more GPUs.
+    (there / "damaged.yaml").write_text("gpumemtopo: {schema: 2")
+    text = report(folder, "merge", "again/out.yaml", "here/damaged.yaml", code=4).stdout
+    (there / "unread.yaml").write_text(text)
+    check(field(text, "unread_files") == "1" and "1 file could not be read" in report(there, "show", "unread.yaml").stdout, text)
+    check("WARNING - 1 file not read, " in report(there, "nagios", "unread.yaml", code=1).stdout, "nagios")
+    check(field(report(there, "merge", "unread.yaml", code=4).stdout, "unread_files") == "1", "merged again")
 
 
 def case_one_folder(folder):

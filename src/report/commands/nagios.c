@@ -105,7 +105,7 @@ static enum nagios_state nagios_state_of(const struct inventory *inventory,
     if (counts->kinds[KIND_FAILING] || counts->kinds[KIND_DEGRADED])
         return NAGIOS_CRITICAL;
     bool warn = counts->kinds[KIND_MISCONFIGURED] || counts->kinds[KIND_MISMATCHED] ||
-                counts->unmeasured || counts->busy || counts->lost_ranks || counts->absent ||
+                inventory_is_incomplete(inventory) || counts->busy || counts->absent ||
                 (limits->warn_watch && inventory->watch_count);
     return warn ? NAGIOS_WARNING : NAGIOS_OK;
 }
@@ -124,6 +124,9 @@ static void nagios_put_counts(struct strbuf *out, const struct inventory *invent
     nagios_put_part(out, counts->unmeasured, "not measured");
     nagios_put_part(out, counts->busy, "busy");
     nagios_put_part(out, counts->lost_ranks, counts->lost_ranks == 1 ? "rank lost" : "ranks lost");
+    nagios_put_part(out, inventory->total_unplanned, "without a plan: others may be missing");
+    nagios_put_part(out, inventory->unread_files,
+                    inventory->unread_files == 1 ? "file not read" : "files not read");
     nagios_put_part(out, counts->absent, "missing");
     nagios_put_part(out, inventory->watch_count, "watched");
     strbuf_printf(out, "%u of %u GPUs measured", inventory->total_measured, inventory->total_gpus);

@@ -445,7 +445,7 @@ static int validate_nodes(const struct checker *c, struct err *err)
 
 static int validate_exit_code(const struct inventory *inventory, struct err *err)
 {
-    bool incomplete = inventory->total_unmeasured || inventory->total_lost_ranks;
+    bool incomplete = inventory_is_incomplete(inventory);
     bool odd = inventory->total_outliers || judge_accused_nodes(inventory);
     int code = inventory->exit_code;
     if ((code == 0 && (odd || incomplete)) || (code == 3 && (!odd || incomplete)))

@@ -31,6 +31,11 @@ static void page_put_headline(struct strbuf *out, const struct inventory *v)
     headline_put_tile(out, v->total_unmeasured, "unmeasured", "unmeasured", true);
     if (v->total_lost_ranks)
         headline_put_tile(out, v->total_lost_ranks, "rank lost", "ranks lost", true);
+    if (v->total_unplanned)
+        headline_put_tile(out, v->total_unplanned, "GPU without a plan", "GPUs without a plan",
+                          true);
+    if (v->unread_files)
+        headline_put_tile(out, v->unread_files, "file not read", "files not read", true);
     strbuf_puts(out, "<li class=when><b>");
     html_text(out, v->generated, HTML_NAME);
     strbuf_puts(out, "</b>");

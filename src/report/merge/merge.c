@@ -18,6 +18,7 @@
 struct merge_skipped {
     char **paths;
     size_t count, capacity;
+    size_t of_plans; /* how many are files of GPUs that a plan has */
 };
 
 /* The spool file of a GPU in the folder of the plan; freed with free(). */
@@ -51,6 +52,7 @@ static void merge_skipped_mark(struct merge_skipped *skipped, struct merge_sourc
         free(gpu->reason);
         gpu->reason = str_copy("its spool file is damaged");
         gpu->status = GPU_FAILED;
+        skipped->of_plans++;
     }
 }
 
@@ -65,7 +67,6 @@ struct report_merge {
     struct merge_skipped skipped;
     struct merge_pool pool;
     size_t twice;
-    size_t unplanned; /* results of surveys whose plans are not there */
 };
 
 struct report_merge *report_merge_create(report_note *note, void *user)
@@ -303,28 +304,38 @@ static int merge_judge_all(struct report_merge *merge, const struct report_basis
     return rc;
 }
 
-/* Counts the results that are used although the plan of their survey was not given. */
-static size_t merge_count_unplanned(const struct report_merge *merge)
+/* Counts what leaves unknown which GPUs there are, now or when an inventory was merged that is
+ * still used: results whose survey's plan was not given, and files that could not be read. */
+static void merge_count_gaps(const struct report_merge *merge, struct inventory *inventory)
 {
     const char **planned = mem_array(merge->count, sizeof *planned);
-    size_t plans = 0, count = 0;
+    uint32_t *used = mem_array(merge->count, sizeof *used); /* by source: GPUs */
+    size_t plans = 0;
     for (size_t i = 0; i < merge->count; i++)
         if (merge->sources[i].kind == MERGE_SURVEY)
             planned[plans++] = merge->sources[i].spool.origin.survey;
     qsort(planned, plans, sizeof *planned, str_item_order);
     for (size_t i = 0; i < merge->pool.count; i++) {
         const struct merge_entry *entry = &merge->pool.entries[i];
-        count += entry->survey && !entry->dropped &&
-                 !bsearch(&entry->survey, planned, plans, sizeof *planned, str_item_order);
+        used[entry->source] += !entry->dropped;
+        inventory->total_unplanned +=
+            entry->survey && !entry->dropped &&
+            !bsearch(&entry->survey, planned, plans, sizeof *planned, str_item_order);
+    }
+    inventory->unread_files = (uint32_t)(merge->skipped.count - merge->skipped.of_plans);
+    for (size_t i = 0; i < merge->count; i++) {
+        const struct inventory *before = &merge->sources[i].inventory;
+        inventory->total_unplanned +=
+            before->total_unplanned < used[i] ? before->total_unplanned : used[i];
+        inventory->unread_files += used[i] ? before->unread_files : 0;
     }
     free(planned);
-    return count;
+    free(used);
 }
 
 static int merge_exit_code(const struct report_merge *merge, const struct inventory *inventory)
 {
-    if (merge->skipped.count || merge->unplanned || inventory->total_unmeasured ||
-        inventory->total_lost_ranks)
+    if (merge->skipped.count || inventory_is_incomplete(inventory))
         return 4;
     return inventory->total_outliers || judge_accused_nodes(inventory) ? 3 : 0;
 }
@@ -360,13 +371,13 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
         merge_say(merge,
                   "%zu %s could not be read: the inventory may lack results, so the exit code is 4",
                   merge->skipped.count, merge->skipped.count == 1 ? "file" : "files");
-    merge->unplanned = merge_count_unplanned(merge);
-    if (merge->unplanned)
+    merge_count_gaps(merge, inventory);
+    if (inventory->total_unplanned)
         merge_say(
             merge,
-            "the plan of the survey that measured %zu of the GPUs (survey-*.spool) is missing: "
+            "the plan of the survey that measured %u of the GPUs (survey-*.spool) is missing: "
             "its GPUs without a result are not listed, so the exit code is 4",
-            merge->unplanned);
+            inventory->total_unplanned);
     merge_head(merge->sources, merge->count, &merge->pool, request, inventory);
     rc = merge_judge_all(merge, request->basis, inventory, err);
     if (rc)
