@@ -22,6 +22,7 @@ write) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml ;;
 stay) cp new.yaml tmp.yaml && mv tmp.yaml out.yaml && exec sleep 60 ;;
 stuck) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool && trap '' TERM && : >stuck.on && exec sleep 60 ;;
 spool) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool ;;
+refuse) mkdir -p out.yaml.spool && date +%N >out.yaml.spool/gpu-new.spool && printf 'job: 7.0.0\nexit_code: 2\n' >out.yaml.spool/.owner ;;
 esac
 [ "$DOES/$does" != second/write ] || exit 0
 exit "$RETURNS"
@@ -57,6 +58,14 @@ job "a new spool beside an old inventory" spool 137 4
 inventory 3 >out.yaml
 job "an old spool" nothing 137 1
 job "an old spool and a new one" spool 137 4
+# Nodes that do not share the folder: no inventory of a part, whatever srun returns. What another job was refused does not count.
+rm -rf out.yaml out.yaml.spool
+for code in 2 137; do
+    SLURM_JOB_ID=7 job "a step that was refused" refuse "$code" 2 --no-mpi
+    [ ! -e out.yaml ] || fail "a step that was refused has an inventory"
+done
+SLURM_JOB_ID=8 job "a spool in which another job was refused" spool 137 4 --no-mpi
+inventory 3 >out.yaml
 for flags in '-o out.yaml' '--output out.yaml' '--output=out.yaml'; do
     # shellcheck disable=SC2086 # one word per flag
     GPUMEMTOPO_OUTPUT=other.yaml job "an inventory by $flags" write 0 3 $flags

@@ -241,6 +241,12 @@ def part_unshared(cluster, folder):
         check("lost" not in done.stderr and not (there / "out.yaml").exists(), done.stderr)
         text = merged(cluster, there, there / "out.yaml.spool", code=4)
         check(field(text, "measured") == "2" and field(text, "lost_ranks") == "2", text)
+        # Neither does the batch script make an inventory of a part.
+        done = cluster.run("sbatch", "--wait", "-wn1,n2", "--ntasks-per-node=2", "-o", folder / "log", SCRIPTS / "survey.sbatch", "--no-mpi",
+                           *flags, cwd=folder)
+        said = (folder / "log").read_text()
+        check(done.returncode == 2 and said.count(alone) == 2 and "making it" not in said, f"{done.returncode} {said}")
+        check(not (there / "out.yaml").exists(), said)
         # Of three nodes one is alone.
         done = survey("n1,n2,n3")
         text = (there / "out.yaml").read_text()
