@@ -1,18 +1,20 @@
 #!/bin/bash
-# Says whether the GPUs of this node are healthy, from the last inventory of the node. It does not touch a GPU.
+# Says whether the GPUs of this node are healthy, by the verdicts in the last inventory of the node. It does not touch a GPU and
+# compares no figures: the survey has done that, for a small node only if it had a baseline (docs/integrations.md).
 #
-#   check-node.sh -g GPUS [-f FILE] [-a HOURS] [-w]
+#   check-node.sh -g GPUS [-n NODE] [-f FILE] [-a HOURS] [-w]
 #
 #   -g GPUS     number of GPUs that this node must have; needed
-#   -f FILE     inventory of this node; default: /var/lib/gpumemtopo/NODE.yaml, where NODE is $NODE_NAME or
-#               the short host name. slurm/health.sh writes it with last=/var/lib/gpumemtopo
+#   -n NODE     name of this node in the inventory, up to the first dot; default: $NODE_NAME or the host name
+#   -f FILE     inventory of this node alone; default: /var/lib/gpumemtopo/NODE.yaml. slurm/health.sh writes it
+#               with last=/var/lib/gpumemtopo
 #   -a HOURS    an older inventory says nothing about the node; default 26
 #   -w          a misconfigured or mismatched GPU is a problem as well
 #
 # It prints one line of at most 80 bytes and returns
 #   0  all GPUs were measured, and none is failing or degraded
 #   1  problem: a GPU is failing or degraded, or GPUs are missing
-#   2  unknown: no inventory, an old one, a GPU that was busy or not measured, bad usage
+#   2  unknown: no inventory, an old one, one of another node, a GPU that was busy or not measured, bad usage
 # What could not be measured is never 0. These are the codes of plugins of node-problem-detector.
 set -u
 PATH=${PATH:-/usr/bin:/bin}:/usr/local/bin:/usr/bin:/bin
@@ -25,23 +27,21 @@ finish() {
     exit "$1"
 }
 
-gpus='' file='' hours=26 strict=no
-while getopts g:f:a:w flag; do
+gpus='' node=${NODE_NAME:-$(hostname -s)} file='' hours=26 strict=no
+while getopts g:n:f:a:w flag; do
     case $flag in
     g) gpus=$OPTARG ;;
+    n) node=$OPTARG ;;
     f) file=$OPTARG ;;
     a) hours=$OPTARG ;;
     w) strict=yes ;;
-    *) finish 2 "usage: check-node.sh -g GPUS [-f FILE] [-a HOURS] [-w]" ;;
+    *) finish 2 "usage: check-node.sh -g GPUS [-n NODE] [-f FILE] [-a HOURS] [-w]" ;;
     esac
 done
 if ! [[ $gpus =~ ^[1-9][0-9]{0,2}$ ]]; then
     finish 2 "usage: check-node.sh -g GPUS: how many GPUs this node must have"
 fi
-if [ -z "$file" ]; then
-    node=${NODE_NAME:-$(hostname -s)}
-    file=/var/lib/gpumemtopo/$node.yaml
-fi
+file=${file:-/var/lib/gpumemtopo/$node.yaml}
 
 line=$(timeout -k 1 10 gpumemtopo-report nagios --max-age "$hours" "$file" 2>/dev/null)
 code=$?
@@ -66,6 +66,10 @@ case $code in
 124 | 137) finish 2 "gpumemtopo-report needed more than 10 s" ;;
 *) finish 2 "gpumemtopo-report could not be run: code $code" ;;
 esac
+# A file of another node, or of several, says nothing about this one.
+of=$(sed -n 's/^    node: "\{0,1\}\([^".]*\).*/\1/p' "$file" | sort -u | paste -sd ' ')
+node=${node%%.*}
+[ -z "$of" ] || [ "${of,,}" = "${node,,}" ] || finish 2 "the inventory is of $of, not of $node"
 [ "$code" -ne 2 ] || finish 1 "$worst"
 [ "${count[gpus]}" -ge "$gpus" ] || finish 1 "${count[gpus]} of $gpus GPUs are there"
 [ "${count[missing]}" -eq 0 ] || finish 1 "${count[missing]} GPUs of the baseline are gone"

@@ -13,10 +13,14 @@ import programs
 from programs import CRASHED, FAILING, INTEGRATIONS, MISCONFIGURED, folder, run, surveyed
 
 CHECK = INTEGRATIONS / "check-node.sh"
+os.environ["NODE_NAME"] = "n1"
 HEALTHY = surveyed("healthy", ["n1"], 4)
 CASES = [  # inventory, flags, code, what the line has
     (HEALTHY, ["-g", "4"], 0, "4 of 4 GPUs healthy"),
     (HEALTHY, ["-g", "5"], 1, "4 of 5 GPUs are there"),
+    (HEALTHY, ["-g", "4", "-n", "N1.example.org"], 0, "4 of 4 GPUs healthy"),
+    (HEALTHY, ["-g", "4", "-n", "n2"], 2, "the inventory is of n1, not of n2"),
+    (surveyed("several", ["n1", "n2"], 4), ["-g", "4"], 2, "the inventory is of n1 n2, not of n1"),
     (HEALTHY, [], 2, "usage"),
     (HEALTHY, ["-g", "0"], 2, "usage"),
     (HEALTHY, ["-g", "4", "-x"], 2, "usage"),
