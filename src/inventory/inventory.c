@@ -95,7 +95,9 @@ static const struct schema population_schema = {
     .size = sizeof(struct inventory_population),
     SCHEMA_FIELDS(population_fields),
     .style = WRITER_FLOW,
-    .words = "GPUs of a model that share a fact which nobody can change in operation."};
+    .words =
+        "GPUs of a model with the same board part, virtualization, confidential computing and, "
+        "of MIG instances, number of the GPU instance."};
 
 static void print_memory(struct writer *writer, const char *key, const void *model)
 {

@@ -19,10 +19,10 @@ extern const char inventory_bare_node[];
 
 /* All strings here are owned by the inventory; NULL is null in the file. */
 
-/* GPUs of a model that share a fact which nobody can change in operation. Figures are judged inside
- * a population where they differ between populations. */
+/* GPUs of a model that are of one kind (COMPARED_KIND of the catalogue): the same board part and so
+ * on. Figures are judged inside a population where they differ between populations. */
 struct inventory_population {
-    char *by;             /* the fact: board.part */
+    char *by;             /* the facts: board.part */
     char *value;          /* NULL: the GPUs do not know it */
     uint32_t count;       /* GPUs of this population that were measured */
     struct facts figures; /* metric and usual value of what differs between the populations */
