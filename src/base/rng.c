@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/portable_math.h"
 #include "base/str.h"
 
 static uint64_t splitmix(uint64_t *state)
@@ -32,5 +33,5 @@ double rng_normal(struct rng *rng)
 {
     double u = 1.0 - rng_uniform(rng); /* (0, 1]: the logarithm stays finite */
     double v = rng_uniform(rng);
-    return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
+    return sqrt(-2.0 * portable_log(u)) * portable_cos(6.283185307179586 * v);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/portable_math.h"
 #include "cpd/cpd_internal.h"
 
 /* P(K > x) of the Kolmogorov distribution. It has two series (Feller 1948); each converges within a
@@ -15,11 +16,11 @@ static double kolmogorov_tail(double x)
     double sum = 0.0;
     if (x < 1.0) {
         for (int j = 1; j <= 9; j += 2)
-            sum += exp(-j * j * pi * pi / (8.0 * x * x));
+            sum += portable_exp(-j * j * pi * pi / (8.0 * x * x));
         return 1.0 - sqrt(2.0 * pi) / x * sum;
     }
     for (int j = 1; j <= 5; j++)
-        sum += (j % 2 ? 2.0 : -2.0) * exp(-2.0 * j * j * x * x);
+        sum += (j % 2 ? 2.0 : -2.0) * portable_exp(-2.0 * j * j * x * x);
     return sum;
 }
 
@@ -48,7 +49,7 @@ void cpd__ks(const struct cpd__item *items, size_t n, size_t split, double alpha
     double product = (double)split * (double)(n - split);
     double statistic = (double)largest_distance(items, n, split) / product;
     /* Thesis, equation 3.3; the printed version lacks the minus sign. */
-    double critical = sqrt(-0.5 * (double)n / product * log(alpha / 2.0));
+    double critical = sqrt(-0.5 * (double)n / product * portable_log(alpha / 2.0));
     /* Stephens 1970: the correction that makes the asymptotic distribution fit small samples. */
     double root = sqrt(product / (double)n);
     double p = kolmogorov_tail((root + 0.12 + 0.11 / root) * statistic);

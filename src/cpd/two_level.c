@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "cpd/cpd_internal.h"
 
 /* A gap is clear if it is at least this multiple of either group's spread. A step of ten normal
@@ -136,9 +137,9 @@ static double divergence(double a, double b)
 {
     double sum = 0.0;
     if (a > 0.0)
-        sum += a * log(a / b);
+        sum += a * portable_log(a / b);
     if (a < 1.0)
-        sum += (1.0 - a) * log((1.0 - a) / (1.0 - b));
+        sum += (1.0 - a) * portable_log((1.0 - a) / (1.0 - b));
     return sum;
 }
 
@@ -156,7 +157,7 @@ static double tail_bound(const struct walk *walk, size_t s, double j)
     }
     double by_place = draws * divergence(share, ones / n);
     double by_value = ones * divergence(j / ones, (double)s / n);
-    return exp(-(by_place > by_value ? by_place : by_value));
+    return portable_exp(-(by_place > by_value ? by_place : by_value));
 }
 
 /* Sums the bounds of all splits. The result is far above the exact p-value for weak steps, but

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "schema/packed.h"
 
 enum { OTHER_SMS = 2 };
@@ -93,7 +93,7 @@ void fingerprint_unpack(const char *bytes, struct fingerprint *out_fingerprint)
 struct fingerprint_score fingerprint_compare(const struct fingerprint *was,
                                              const struct fingerprint *is)
 {
-    double noise = quadrature(was->noise_cycles, is->noise_cycles), squares = 0;
+    double noise = portable_hypot(was->noise_cycles, is->noise_cycles), squares = 0;
     double limit = fmax(MOVED_CYCLES, MOVED_NOISE * noise), changes[FINGERPRINT_SMS_MAX];
     struct fingerprint_score score = {
         .match = FINGERPRINT_UNCERTAIN, .distance_cycles = NAN, .noise_cycles = noise};

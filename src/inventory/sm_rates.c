@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 
 enum { NAMED_MAX = 8 };
 
@@ -174,7 +174,7 @@ static struct sm_loss sm_rates_find_slower_group(const struct sm_rates *was,
 struct sm_loss sm_rates_slower(const struct sm_rates *was, const struct sm_rates *is)
 {
     struct sm_loss loss = {.group = -1};
-    double limit = fmax(LOSS, LOSS_NOISE * quadrature(was->noise, is->noise));
+    double limit = fmax(LOSS, LOSS_NOISE * portable_hypot(was->noise, is->noise));
     double ratios[SM_RATES_SMS_MAX];
     if (was->sms != is->sms)
         return loss;

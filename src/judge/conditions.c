@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "judge/robust.h"
 
 /* A GPU that differs in one of these facts has other hardware than its model. */
@@ -63,7 +64,7 @@ double judge_condition_value(const struct fleet *fleet, enum judge_condition con
     case JUDGE_L2:
         return condition_fact(fleet, SET_HARDWARE, "l2_bytes", gpu);
     case JUDGE_PCIE: /* each generation doubles the rate of a lane */
-        return exp2(condition_fact(fleet, SET_CONFIG, "pcie_gen", gpu)) *
+        return portable_exp2(condition_fact(fleet, SET_CONFIG, "pcie_gen", gpu)) *
                condition_fact(fleet, SET_CONFIG, "pcie_width", gpu);
     case JUDGE_POWER_LIMIT:
         return condition_fact(fleet, SET_CONFIG, "power_limit_w", gpu);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/portable_math.h"
 #include "cpd/cpd.h"
 
 /* Values further than FAR * sigma from the centre are left out of the scale, in a cautious fit
@@ -215,7 +216,8 @@ static double beta_share(double a, double b, double x)
 {
     if (x <= 0 || x >= 1)
         return x <= 0 ? 0 : 1;
-    double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+    double front = portable_exp(portable_lgamma(a + b) - portable_lgamma(a) - portable_lgamma(b) +
+                                a * portable_log(x) + b * portable_log1p(-x));
     if (x < (a + 1) / (a + b + 2))
         return front * beta_fraction(a, b, x) / a;
     return 1 - front * beta_fraction(b, a, 1 - x) / b;

@@ -3,14 +3,16 @@
 
 #include <math.h>
 
+#include "base/portable_math.h"
 #include "markup/html.h"
 
 static double scale_share(const struct chart_scale *scale, double value)
 {
     if (!(scale->high > scale->low))
         return 0;
-    return scale->logarithmic ? log(value / scale->low) / log(scale->high / scale->low)
-                              : (value - scale->low) / (scale->high - scale->low);
+    return scale->logarithmic
+               ? portable_log(value / scale->low) / portable_log(scale->high / scale->low)
+               : (value - scale->low) / (scale->high - scale->low);
 }
 
 double chart_x(const struct chart *chart, double value)
@@ -31,14 +33,14 @@ void chart_widen(struct chart_scale *scale, double value)
 
 double chart_round_end(double high)
 {
-    double power = high > 0 ? pow(10, floor(log10(high))) : 1;
+    double power = high > 0 ? portable_pow(10, floor(portable_log10(high))) : 1;
     return fmax(ceil(high * 1.02 / power * 5) * power / 5, power);
 }
 
 double chart_decimal_step(double span, double ticks_max)
 {
     static const double parts[] = {1, 2, 5, 10};
-    double power = pow(10, floor(log10(span / ticks_max)));
+    double power = portable_pow(10, floor(portable_log10(span / ticks_max)));
     size_t i = 0;
     while (i < 3 && span / (parts[i] * power) > ticks_max)
         i++;
@@ -47,7 +49,7 @@ double chart_decimal_step(double span, double ticks_max)
 
 double chart_binary_step(double span, double ticks_max)
 {
-    return exp2(ceil(log2(span / ticks_max)));
+    return portable_exp2(ceil(portable_log2(span / ticks_max)));
 }
 
 void chart_begin(struct strbuf *out, const struct chart *chart, const char *title,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "markup/chart.h"
 #include "markup/html.h"
 #include "predict/quantity.h"
@@ -193,9 +194,9 @@ static double mean_ratio(const struct prediction *predictions, size_t count,
         if (!has_plain(&kernel))
             continue; /* no model has it: the others can be compared without it */
         kernels++;
-        sum += p ? log(p->bound.longest / section_shortest(&kernel)) : NAN;
+        sum += p ? portable_log(p->bound.longest / section_shortest(&kernel)) : NAN;
     }
-    return exp(sum / (double)kernels);
+    return portable_exp(sum / (double)kernels);
 }
 
 static void put_means(struct strbuf *out, const struct prediction *predictions, size_t count,
@@ -408,13 +409,13 @@ static void hits_put_chart(struct strbuf *out, const struct prediction *p, const
     const double line_bytes = (double)line, own = (double)curve->own_lines * line_bytes;
     const double last = (double)curve->lines[curve->count - 1] * line_bytes;
     struct chart chart = share_chart;
-    chart.x =
-        (struct chart_scale){line_bytes, fmax(fmax(last, own), 2 * line_bytes) * exp2(0.25), true};
-    const double low = log2(chart.x.low), high = log2(chart.x.high);
+    chart.x = (struct chart_scale){
+        line_bytes, fmax(fmax(last, own), 2 * line_bytes) * portable_exp2(0.25), true};
+    const double low = portable_log2(chart.x.low), high = portable_log2(chart.x.high);
     shares_begin(out, p, what);
     for (double at = ceil(low); at <= high; at += ceil((high - low) / TICKS_X_MAX)) {
         char text[QUANTITY_MAX];
-        chart_x_tick(out, &chart, exp2(at), true, quantity_bytes(exp2(at), text));
+        chart_x_tick(out, &chart, portable_exp2(at), true, quantity_bytes(portable_exp2(at), text));
     }
     chart_line_begin(out, "series s0");
     for (size_t i = 0; i < curve->count; i++)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "probes/caches/cache_report.h"
 #include "probes/method/repeats.h"
 
@@ -64,7 +64,7 @@ static void check_miss(struct measures *measures)
     if (!main || !penalty || isnan(hit))
         return;
     double sum = hit + penalty->value, difference = fabs(sum - main->value);
-    double error = quadrature(main->spread, penalty->spread);
+    double error = portable_hypot(main->spread, penalty->spread);
     if (difference <= fmax(AGREEMENT * penalty->value, error))
         return;
     snprintf(reason, sizeof reason,

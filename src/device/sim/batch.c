@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "base/rng.h"
 #include "device/sim/gpu.h"
 #include "device/sim/route.h"
@@ -82,7 +83,7 @@ static uint64_t draw_spike_distance(struct run *run)
 {
     if (run->gpu->model.noise.spike_rate <= 0)
         return UINT64_MAX;
-    double distance = log(1 - rng_uniform(&run->noise)) / run->spike_log;
+    double distance = portable_log(1 - rng_uniform(&run->noise)) / run->spike_log;
     return distance < 1e15 ? (uint64_t)distance : UINT64_MAX;
 }
 
@@ -356,7 +357,7 @@ static int run_begin(struct run *run, struct gpu *gpu, const struct device_job *
     run->shared_bytes = model->shared_bytes_max;
     rng_init(&run->noise, rng_derive(gpu->noise_seed, "job", number), "noise");
     rng_init(&run->replacement, rng_derive(gpu->noise_seed, "job", number), "replacement");
-    run->spike_log = log1p(-model->noise.spike_rate);
+    run->spike_log = portable_log1p(-model->noise.spike_rate);
     run->spike_in = draw_spike_distance(run);
     if (!model->carveout.present)
         return 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/portable_math.h"
 #include "device/sim/gpu.h"
 #include "inventory/throttle.h"
 
@@ -38,7 +39,7 @@ static double clock_share(const struct gpu *gpu)
     rng_init(&rng, gpu->unit.identity_seed, "load power");
     double varies = gpu->unit.vary.main_bandwidth > 0 ? UNIT_DEVIATION * rng_normal(&rng) : 0;
     double limit = config->power_limit_w / (USUAL_LIMIT * config->power_draw_w);
-    return fmin(CLOCK_SHARE * pow(limit, EXPONENT) * (1 + varies), 1);
+    return fmin(CLOCK_SHARE * portable_pow(limit, EXPONENT) * (1 + varies), 1);
 }
 
 /* The clock under this load, and why it is not higher. */
@@ -72,7 +73,7 @@ static void load_step(struct load *load)
     load->ns += STEP_NS;
     load->gpu->busy_ns += STEP_NS;
     load->warmer_c += (WARMER_C * power_w / model->config.power_limit_w - load->warmer_c) *
-                      (1 - exp(-STEP_NS / 1e9 / WARM_S));
+                      (1 - portable_exp(-STEP_NS / 1e9 / WARM_S));
     now->at_ns = (uint64_t)load->ns;
     now->operations += (uint64_t)(model->sms * OPERATIONS * mhz * 1e-3 * STEP_NS / took);
     now->bytes += (uint64_t)(READ_SHARE * model->bandwidth.main_read * memory * STEP_NS / took);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/portable_math.h"
 #include "device/sim/gpu.h"
 
 enum { KINDS = 2, BISECTIONS = 40 };
@@ -36,7 +37,7 @@ static void begin_blocks(const struct stream_blocks *run, struct sm_kind *kind)
 static double stream_demand(const struct stream_blocks *run, struct sm_kind *kinds, double busy)
 {
     double more = run->loaded_ns > run->latency_ns ? run->loaded_ns - run->latency_ns : 0;
-    double latency_ns = run->latency_ns + more * pow(busy, QUEUE_POWER), sum = 0;
+    double latency_ns = run->latency_ns + more * portable_pow(busy, QUEUE_POWER), sum = 0;
     for (int i = 0; i < KINDS; i++) {
         kinds[i].rate = fmin(run->sm_limit, kinds[i].running * run->block_in_flight / latency_ns);
         sum += kinds[i].sms * kinds[i].rate;

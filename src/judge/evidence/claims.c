@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "base/str.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
@@ -49,7 +50,7 @@ static double claim_fact(const struct fleet *fleet, enum fact_set set, const cha
  * coding from the third on. */
 static double link_gbs(double gen, double width)
 {
-    return 0.25 * exp2(gen - 1) * width * (gen >= 3 ? 0.985 : 1);
+    return 0.25 * portable_exp2(gen - 1) * width * (gen >= 3 ? 0.985 : 1);
 }
 
 static void claim_report(struct judge *judge, uint32_t gpu, const struct claim *claim,

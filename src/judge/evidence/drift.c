@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "base/str.h"
 #include "catalogue/facts.h"
 #include "inventory/results.h"
@@ -116,9 +117,9 @@ static double condition_then(const struct drift_view *view, enum judge_condition
     const struct inventory_value *clock = value_then(pair->then, "clock.memory");
     if (condition == JUDGE_MEMORY_CLOCK)
         return clock ? clock->value : NAN;
-    return condition == JUDGE_PCIE
-               ? exp2(setting_then(view, pair, "pcie_gen")) * setting_then(view, pair, "pcie_width")
-               : NAN;
+    return condition == JUDGE_PCIE ? portable_exp2(setting_then(view, pair, "pcie_gen")) *
+                                         setting_then(view, pair, "pcie_width")
+                                   : NAN;
 }
 
 /* A condition that became worse since the baseline and explains the loss, or "unexplained". */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "base/str.h"
 #include "judge/evidence/link_matrix.h"
 #include "judge/evidence/stages.h"
@@ -289,7 +290,7 @@ static double links_limit(const struct link_pairs *s)
     for (size_t i = 0; i < s->node->count; i++)
         if (s->culprits[i])
             limit = fmax(limit, links_summarise(s, i, LINK_SLOW).most.value);
-    double step = pow(10, floor(log10(fmax(limit, 1))) - 1);
+    double step = portable_pow(10, floor(portable_log10(fmax(limit, 1))) - 1);
     return step * ceil(limit / step);
 }
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/portable_math.h"
 #include "cpd/cpd.h"
 #include "probes/caches/line.h"
 #include "probes/caches/study.h"
@@ -318,7 +319,7 @@ static int sharpen_residency(struct probe_context *context, const struct study *
         int rc = study_capacity_again(context, study, SHARP, &bytes, &error, err);
         if (rc)
             return rc;
-        double old = pow(f->residency_error, -2), new = pow(fmax(error, 1), -2);
+        double old = portable_pow(f->residency_error, -2), new = portable_pow(fmax(error, 1), -2);
         f->by_residency = (old * f->by_residency + new *bytes) / (old + new);
         f->residency_error = 1 / sqrt(old + new);
     }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "base/str.h"
 #include "probes/caches/study.h"
 #include "probes/method/repeats.h"
@@ -89,8 +89,8 @@ static double shrinking_confidence(const struct carveouts *carveouts)
     const double *left = carveouts->left[0], *errors = carveouts->errors[0];
     size_t last = carveouts->count - 1;
     double distance = fabs(SHRUNK * left[0] - left[last]);
-    double error = quadrature(SHRUNK * errors[0], errors[last]);
-    return error > 0 ? erfc(-distance / error / sqrt(2)) / 2 : NAN;
+    double error = portable_hypot(SHRUNK * errors[0], errors[last]);
+    return error > 0 ? portable_erfc(-distance / error / sqrt(2)) / 2 : NAN;
 }
 
 static void carveout_add_note(struct measure *m, const struct carveouts *carveouts, size_t path)
@@ -142,7 +142,7 @@ static void report_carveout(struct probe_context *context, const struct carveout
     struct measure *m = measures_add(context->measures, "shared.carveout",
                                      round(left[0] - left[last]), "B", method);
     m->n = (uint32_t)carveouts->count;
-    m->spread = quadrature(errors[0], errors[last]);
+    m->spread = portable_hypot(errors[0], errors[last]);
     m->confidence = repeats_confidence(m->value, m->spread);
     for (size_t i = 0; i < PATHS; i++)
         if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i))

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "cpd/cpd.h"
 #include "probes/method/chase.h"
 
@@ -309,7 +309,7 @@ int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, stru
         double bytes = 0, error = 0;
         rc = part_capacity(context, l2, l2->part_sms[part], l2->near_bytes, &bytes, &error, err);
         l2->resident_bytes += bytes;
-        l2->resident_error = quadrature(l2->resident_error, error);
+        l2->resident_error = portable_hypot(l2->resident_error, error);
     }
     if (rc || l2->unbounded)
         return rc;

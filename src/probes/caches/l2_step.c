@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/portable_math.h"
 #include "cpd/cpd.h"
 #include "probes/caches/l2_capacity.h"
 
@@ -183,7 +184,7 @@ static int l2_step_narrow(struct search *search, double *low, double *high, stru
  * excess. One that evicts any line loses them exponentially. */
 static double bend(double share, bool exponential)
 {
-    return exponential ? -log1p(-fmin(share, RISE_MAX)) : share;
+    return exponential ? -portable_log1p(-fmin(share, RISE_MAX)) : share;
 }
 
 /* Where the line through the points from `first` on meets the base; and how badly it fits. */
@@ -204,8 +205,8 @@ static double trace_back(const struct search *search, size_t first, bool exponen
     double level = (sum_y - slope * sum_x) / n;
     for (size_t i = first; i < search->count; i++) {
         double line = level + slope * search->points[i].bytes / search->capacity;
-        double share = exponential ? -expm1(-line) : line;
-        misfit += pow(search->points[i].share - search->base - share, 2);
+        double share = exponential ? -portable_expm1(-line) : line;
+        misfit += square(search->points[i].share - search->base - share);
     }
     *out_misfit = misfit;
     return -search->capacity * level / slope;

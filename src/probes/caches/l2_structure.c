@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "probes/caches/l2_capacity.h"
 #include "probes/caches/replacement.h"
 #include "probes/method/chase.h"
@@ -252,7 +253,7 @@ static int l2_policy_look_at(struct probe_context *context, const struct l2_stud
  * misses as `beyond` times the capacity. */
 static double kept_at_random(double beyond, uint32_t ways)
 {
-    return pow(1 - 1.0 / ways, beyond * ways);
+    return portable_pow(1 - 1.0 / ways, beyond * ways);
 }
 
 /* The largest difference from what a policy keeps of the area. */

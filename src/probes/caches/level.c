@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "cpd/cpd.h"
 #include "probes/method/chase.h"
 #include "probes/method/pool.h"
@@ -33,7 +33,7 @@ void level_settle(struct study *study, const struct pool *hits, const struct poo
     const struct contrast contrast = contrast_between(hits, misses);
     study->hit_cycles = pool_lower_mean(hits, 1 - hit.spike_share);
     study->miss_cycles = pool_lower_mean(misses, 1 - miss.spike_share);
-    study->penalty_error = quadrature(hit.error, miss.error);
+    study->penalty_error = portable_hypot(hit.error, miss.error);
     study->level_n = (uint32_t)(hits->all + misses->all);
     study->sigma_cycles = hit.sigma;
     study->spike_share = hit.spike_share;

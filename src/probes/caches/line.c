@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "probes/caches/resident.h"
 
 /* Finds the line that explains what stayed resident at several strides. */
@@ -79,8 +79,8 @@ struct line_span line_span_of(const struct line_observation *o, struct line_hypo
         uneven = h.lru ? 0 : unevenness(h.line / units, span.units / h.line, o->share.hits);
     }
     double elements =
-        quadrature(quadrature(o->share.error * all, EVICTION_ERROR * evicted), uneven);
-    span.error = quadrature(elements * units, systematic * span.units);
+        portable_hypot(portable_hypot(o->share.error * all, EVICTION_ERROR * evicted), uneven);
+    span.error = portable_hypot(elements * units, systematic * span.units);
     return span;
 }
 
@@ -91,7 +91,7 @@ struct line_span line_capacity(const struct line_evidence *e, struct line_hypoth
         if ((double)e->items[i].units > h.line)
             continue;
         struct line_span span = line_span_of(&e->items[i], h, e->systematic);
-        double weight = pow(fmax(span.error, 1e-9), -2);
+        double weight = portable_pow(fmax(span.error, 1e-9), -2);
         sum += weight * span.units;
         weights += weight;
     }
@@ -106,11 +106,11 @@ static double beyond_off(const struct line_observation *o, struct line_hypothesi
 {
     struct line_span span = line_span_of(o, h, systematic);
     double units = (double)o->units, growth = units / h.line;
-    double error = quadrature(span.error, capacity.error * growth);
+    double error = portable_hypot(span.error, capacity.error * growth);
     double full = capacity.units * growth;
     double passes = (double)o->layout.elements * units / capacity.units; /* over all sets */
     double part = passes - floor(passes);
-    double unused = pow(1 - 1 / growth, floor(passes)) * (1 - part / growth);
+    double unused = portable_pow(1 - 1 / growth, floor(passes)) * (1 - part / growth);
     double least = capacity.units + (1 - UNSEEN) * fmax(0, (1 - unused) * full - capacity.units);
     if (span.units > full)
         return (span.units - full) / error;
@@ -399,7 +399,7 @@ static void line_settle(struct study *study, const struct line_evidence *e,
 {
     double line = verdict->best.line;
     study->line_bytes = (uint64_t)line * study->fetch_bytes;
-    study->line_confidence = 1 / (1 + exp(-verdict->clear / CAUTION));
+    study->line_confidence = 1 / (1 + portable_exp(-verdict->clear / CAUTION));
     study->resident_bytes = line_capacity(e, verdict->best).units * (double)study->fetch_bytes;
     study->touch_bytes = study->line_bytes;
     if (study->line_confidence < LINE_SURE)
@@ -524,7 +524,8 @@ int line_confirm(struct probe_context *context, const struct study *study, uint6
     struct line_span whole = line_span_of(&seen[0], h, search.evidence.systematic),
                      half = line_span_of(&seen[1], h, search.evidence.systematic);
     double grown = line_span_of(&seen[2], h, 0).units / whole.units - 1;
-    bool flat = fabs(whole.units - half.units) < FLAT_ERRORS * quadrature(whole.error, half.error);
+    bool flat =
+        fabs(whole.units - half.units) < FLAT_ERRORS * portable_hypot(whole.error, half.error);
     bool grows = grown > ((double)study->contrast_units / line - 1) / 2;
     double confirmed = flat && grows ? line : line_judge(&search.evidence).best.line;
     *out_line_bytes = (uint64_t)confirmed * study->fetch_bytes;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "probes/method/chase.h"
 
 /* Jobs of an array begin in so many ways: four orders, each at other elements. */
@@ -167,7 +167,7 @@ int miss_counts_run(struct probe_context *context, const struct study *study,
 uint32_t miss_counts_limit(const struct miss_counts *counts)
 {
     double passes = counts->passes, stray = counts->stray;
-    double chance = pow(1 - stray, passes), above = 1;
+    double chance = portable_pow(1 - stray, passes), above = 1;
     uint32_t limit = 0;
     while (limit <= counts->passes && above * (double)counts->elements > CHANCE) {
         above -= chance;
@@ -189,7 +189,7 @@ uint64_t miss_counts_missing(const struct miss_counts *counts, uint32_t limit)
 bool miss_counts_any(const struct miss_counts *counts)
 {
     double total = 0, strays = (double)counts->elements * counts->passes * counts->stray;
-    double deviation = 1 + quadrature(sqrt(strays), STRAY_ERROR * strays);
+    double deviation = 1 + portable_hypot(sqrt(strays), STRAY_ERROR * strays);
     for (uint64_t i = 0; i < counts->elements; i++)
         total += counts->misses[i];
     return miss_counts_missing(counts, miss_counts_limit(counts)) > 0 ||

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "probes/caches/miss_counts.h"
 #include "probes/caches/replacement_order.h"
 #include "probes/caches/reuse.h"
@@ -287,8 +287,9 @@ static void add_distance(const struct study *study, const struct reuse_shares *s
 {
     double least = LEAST_ERROR + STRAY_ERROR * study->stray_share;
     for (size_t half = 0; half < REUSE_HALVES; half++) {
-        double chance = quadrature(seen->error[half], imitated->error[half]);
-        double error = quadrature(quadrature(chance, least), SPREAD_ERROR * imitated->mean[half]);
+        double chance = portable_hypot(seen->error[half], imitated->error[half]);
+        double error =
+            portable_hypot(portable_hypot(chance, least), SPREAD_ERROR * imitated->mean[half]);
         double share = fabs(seen->mean[half] - imitated->mean[half]);
         distance->errors = fmax(distance->errors, share / error);
         distance->share = fmax(distance->share, share);

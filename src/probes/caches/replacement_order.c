@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "base/rng.h"
 #include "probes/caches/miss_counts.h"
 #include "probes/method/chase.h"
@@ -134,13 +135,13 @@ static double eviction_differ(const uint64_t *a, uint64_t all_a, const uint64_t 
         double sum = (double)(a[i] + b[i]);
         if (sum <= 0)
             continue;
-        chi2 += pow((double)a[i] * sqrt(y / x) - (double)b[i] * sqrt(x / y), 2) / sum;
+        chi2 += square((double)a[i] * sqrt(y / x) - (double)b[i] * sqrt(x / y)) / sum;
         freedom++;
     }
     if (freedom < 1 || !all_a || !all_b)
         return 0;
     double spread = 2 / (9 * freedom);
-    return (cbrt(chi2 / freedom) - (1 - spread)) / sqrt(spread);
+    return (portable_cbrt(chi2 / freedom) - (1 - spread)) / sqrt(spread);
 }
 
 /* The way whose count differs most, in standard deviations beyond those that chance gives to the
@@ -154,7 +155,7 @@ static double stands_out(const uint64_t *a, uint64_t all_a, const uint64_t *b, u
         double chance = sqrt(fmax(expected * (1 + ratio), 1));
         most = fmax(most, fabs((double)a[i] - expected) / chance);
     }
-    return most - sqrt(2 * log(cells));
+    return most - sqrt(2 * portable_log(cells));
 }
 
 double eviction_order_unequal(const struct eviction_order *order,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "probes/method/chase.h"
 
 enum {
@@ -104,7 +105,7 @@ double resident_elements(const struct resident_layout *layout, const struct resi
     double evicted = missed * few / 2 * (1 - (per_tag - 1) * few / (3 * all));
     for (int i = 0; i < 3; i++) {
         double tags = fmax(hits * all / per_tag, 1);
-        double left = 1 - evicted / tags + pow(missed * few / tags, 2) / 12;
+        double left = 1 - evicted / tags + square(missed * few / tags) / 12;
         hits = share->hits / fmax(left, 0.5);
     }
     return fmin(all, hits * all);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "probes/caches/level.h"
 #include "probes/caches/line.h"
 #include "probes/caches/resident.h"
@@ -214,7 +215,9 @@ static const double OVER_SHARE = 0.02;
 static double certainty(double hits, double count)
 {
     double rate = count > 0 ? hits / count : 0;
-    return rate > 0 && rate < 1 ? hits * log(rate) + (count - hits) * log(1 - rate) : 0;
+    return rate > 0 && rate < 1
+               ? hits * portable_log(rate) + (count - hits) * portable_log(1 - rate)
+               : 0;
 }
 
 /* How well "every d-th word misses, the others do not" explains the misses; highest for the fetch

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "probes/caches/miss_counts.h"
 #include "probes/method/chase.h"
 
@@ -55,9 +55,9 @@ double tag_scatter_share(uint64_t region, uint64_t lines, uint64_t sets, uint64_
     if (same <= 0 || drawn <= 0)
         return 0;
     /* Hypergeometric: of the other lines drawn, `k` are in the same set. */
-    none = lgamma(all - same + 1) - lgamma(all - same - drawn + 1) - lgamma(all + 1) +
-           lgamma(all - drawn + 1);
-    chance = exp(none);
+    none = portable_lgamma(all - same + 1) - portable_lgamma(all - same - drawn + 1) -
+           portable_lgamma(all + 1) + portable_lgamma(all - drawn + 1);
+    chance = portable_exp(none);
     for (uint64_t k = 0; k < ways; k++) {
         below += chance;
         chance *= (same - (double)k) * (drawn - (double)k) / ((double)k + 1) /
@@ -74,8 +74,9 @@ static double misfit(uint64_t region, const struct tag_scatter_point *points, ui
     for (size_t i = 0; i < TAG_SCATTER_COUNTS; i++) {
         double expected = tag_scatter_share(region, points[i].lines, sets, ways);
         double chance = sqrt((double)ways * expected / (double)(points[i].lines * JOBS));
-        double error = quadrature(quadrature(points[i].error, chance), SPREAD_ERROR * expected);
-        sum += pow((points[i].share - expected) / error, 2);
+        double error =
+            portable_hypot(portable_hypot(points[i].error, chance), SPREAD_ERROR * expected);
+        sum += square((points[i].share - expected) / error);
     }
     return sum;
 }
@@ -206,7 +207,8 @@ static struct tag_scatter_point point_of(const struct study *study, uint64_t lin
     }
     double mean = sum / JOBS, scatter = fmax(squares / JOBS - mean * mean, 0);
     double least = LEAST_ERROR + STRAY_ERROR * study->stray_share;
-    return (struct tag_scatter_point){lines, mean, quadrature(sqrt(scatter / (JOBS - 1)), least)};
+    return (struct tag_scatter_point){lines, mean,
+                                      portable_hypot(sqrt(scatter / (JOBS - 1)), least)};
 }
 
 static int look_at_points(struct probe_context *context, const struct study *study, uint64_t held,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "probes/method/repeats.h"
@@ -74,7 +75,7 @@ static uint64_t choose_region_bytes(const struct probe_context *context)
 static double whole_bound_of(size_t regions)
 {
     double q = sqrt(FALSE_ALARMS / (KINDS * fmax((double)regions, 1)));
-    return sqrt(-2 * log(2 * q));
+    return sqrt(-2 * portable_log(2 * q));
 }
 
 static double whole_time_of(const struct whole *whole, enum kind kind, size_t pass, size_t region)

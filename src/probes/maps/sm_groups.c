@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "probes/caches/level.h"
@@ -151,7 +152,7 @@ static void partition_judge_groups(struct partition *p, double *sums)
     p->confidence = 1;
     for (size_t i = 0; i < p->sms; i++) {
         best_group(p, i, sums, &margin);
-        p->confidence -= exp(-fmax(margin, 0));
+        p->confidence -= portable_exp(-fmax(margin, 0));
         for (size_t k = i + 1; k < p->sms; k++, pairs++)
             against += (p->odds[i * p->sms + k] > 0) != (p->group[i] == p->group[k]);
     }
@@ -426,8 +427,8 @@ static int pairs_init(struct probe_context *context, struct pairs *pairs, struct
                                       .stride_bytes = bytes / PIECE_ELEMENTS},
                             .piece_count = (limits->constant_bytes - LINE_BYTES) / bytes,
                             .threshold = l15->threshold,
-                            .together = log((1 - stray) / slip),
-                            .apart = log(stray / (1 - slip))};
+                            .together = portable_log((1 - stray) / slip),
+                            .apart = portable_log(stray / (1 - slip))};
     if (pairs->piece_count < 2)
         return err_set(err, -ENODATA, "constant memory is too small for pairs of SMs");
     uint64_t held = (uint64_t)(FILLED_SHARE * (double)l15->region_low_bytes) / bytes;
@@ -454,7 +455,7 @@ static void note_groups(struct measure *measure, const struct partition *p)
 static void sm_groups_note_doubt(struct measure *measure, const struct pairs *pairs)
 {
     char reason[REASON_MAX];
-    double misjudged = exp(-fmin(pairs->together, -pairs->apart));
+    double misjudged = portable_exp(-fmin(pairs->together, -pairs->apart));
     double contradicted = pairs->partition.contradicted;
     if (contradicted <= CONTRADICTED_MAX + PIECE_ELEMENTS * misjudged)
         return;

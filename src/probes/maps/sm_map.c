@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "probes/method/chase.h"
@@ -87,7 +88,7 @@ static int run_batch(struct probe_context *context, struct map *map, size_t repe
 /* Spikes only add time: the chases without one are the lower part of all. */
 static int measure_map(struct probe_context *context, struct map *map, struct err *err)
 {
-    double undisturbed = pow(1 - map->spike_share, (double)map->loads);
+    double undisturbed = portable_pow(1 - map->spike_share, (double)map->loads);
     for (size_t i = 0; i < map->batches; i++) {
         int rc = run_batch(context, map, i, err);
         if (rc)
@@ -107,7 +108,7 @@ static void report_worst(struct probe_context *context, const struct map *map, s
 {
     size_t per_batch = map->per_sm / REPEATS;
     double median = cpd_median(map->cycles, map->sms), ratios[REPEATS];
-    double undisturbed = pow(1 - map->spike_share, (double)map->loads);
+    double undisturbed = portable_pow(1 - map->spike_share, (double)map->loads);
     for (size_t i = 0; i < REPEATS; i++)
         ratios[i] = cpd_quantile(&map->chases[worst * map->per_sm + i * per_batch], per_batch,
                                  undisturbed / 2) /
@@ -165,7 +166,7 @@ static void plan(const struct probe_context *context, struct map *map)
     map->spike_share = study->spike_share;
     map->loads = (uint64_t)fmin(fmax(loads, LOADS_MIN), LOADS_MAX);
     double error = MEDIAN_ERROR * study->sigma_cycles / sqrt((double)map->loads);
-    double chases = pow(error / (PRECISION * map->expected_cycles), 2);
+    double chases = square(error / (PRECISION * map->expected_cycles));
     map->jobs = (size_t)fmin(fmax(chases / (REPEATS * CHASES), JOBS_MIN), JOBS_MAX);
     map->batches = probe_repeats(context, REPEATS);
     map->per_sm = map->batches * map->jobs * CHASES;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 
 enum { FEW_ELEMENTS = 128, FEW_PASSES = 3 };
 
@@ -125,7 +126,7 @@ static int compare_cycles(const void *a, const void *b)
 double chase_undisturbed(double *cycles, size_t count, uint64_t loads, double spike_share)
 {
     double sum = 0;
-    size_t kept = (size_t)llround(pow(1 - spike_share, (double)loads) * (double)count);
+    size_t kept = (size_t)llround(portable_pow(1 - spike_share, (double)loads) * (double)count);
     size_t from = kept / 4, to = kept - from;
     qsort(cycles, count, sizeof *cycles, compare_cycles);
     if (!to)

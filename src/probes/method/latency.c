@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "cpd/cpd.h"
 #include "probes/method/chase.h"
 #include "probes/method/pool.h"
@@ -86,7 +86,7 @@ static struct plan plan_chases(const struct study *study, double precision, size
      * divided by the difference of long and short loads. */
     double loads = (double)(plan.long_loads - plan.short_loads);
     double error = CPD_MEDIAN_ERROR * study->sigma_cycles * sqrt((double)plan.long_loads) / loads;
-    double chases = pow(error / (precision * study->hit_cycles), 2);
+    double chases = square(error / (precision * study->hit_cycles));
     plan.jobs = (size_t)fmin(fmax(chases / PAIRS, JOBS_MIN), JOBS_MAX);
     return plan;
 }
@@ -160,8 +160,8 @@ static int chase_once(struct probe_context *context, const struct device_array *
         double shorter = chase_undisturbed(times.short_cycles, count, plan->short_loads, spikes);
         double ns = cpd_median(times.long_ns, count);
         cycles[i] = (longer - shorter) / loads;
-        errors[i] = quadrature(median_error(times.long_cycles, count),
-                               median_error(times.short_cycles, count)) /
+        errors[i] = portable_hypot(median_error(times.long_cycles, count),
+                                   median_error(times.short_cycles, count)) /
                     loads;
         clocks[i] = ns > 0 ? cpd_median(times.long_cycles, count) / ns : 0;
     }
@@ -206,7 +206,7 @@ static int single_once(struct probe_context *context, const struct device_array 
 {
     double overhead = timer_overhead(context, array->path);
     double latency = fmax(study->hit_cycles - overhead, 1);
-    double loads = pow(CPD_MEDIAN_ERROR * study->sigma_cycles / (PRECISION * latency), 2);
+    double loads = square(CPD_MEDIAN_ERROR * study->sigma_cycles / (PRECISION * latency));
     size_t jobs = (size_t)fmin(fmax(loads / SINGLE_LOADS, SINGLE_JOBS_MIN), SINGLE_JOBS_MAX);
     double cycles[REPEATS], errors[REPEATS];
     for (size_t i = 0; i < batches; i++) {
@@ -217,7 +217,7 @@ static int single_once(struct probe_context *context, const struct device_array 
         const struct pool_centre centre = pool_centre(&batch);
         pool_join(&both->loads, &batch);
         cycles[i] = centre.cycles - overhead;
-        errors[i] = quadrature(centre.error, UNSEEN * CPD_MEDIAN_ERROR * centre.sigma);
+        errors[i] = portable_hypot(centre.error, UNSEEN * CPD_MEDIAN_ERROR * centre.sigma);
     }
     latency_settle(cycles, errors, batches, &both->single);
     both->single.n = (uint32_t)(batches * jobs * SINGLE_LOADS);
@@ -285,7 +285,7 @@ static bool latency_agree(const struct study *study, const struct latency *laten
                                        : AGREEMENT_CYCLES;
     double errors = l15 ? AGREEMENT_ERRORS_L15 : AGREEMENT_ERRORS;
     double room = fmax(fmax(share * chased->cycles, cycles),
-                       errors * quadrature(chased->spread, single->spread));
+                       errors * portable_hypot(chased->spread, single->spread));
     return fabs(chased->cycles - single->cycles) <= room;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/portable_math.h"
 #include "probes/method/chase.h"
 #include "probes/method/pool.h"
 
@@ -109,7 +110,7 @@ static int calibrate_path(struct probe_context *context, enum device_path path,
     int rc = time_path(context, path, JOBS_MIN, QUIET, &timing, err);
     bool scattered = timing.sigma > SCATTERED_CYCLES;
     double error = (scattered ? SCATTERED_ERROR : QUIET_ERROR) * timing.sigma;
-    double jobs = pow(error / PRECISION, 2);
+    double jobs = square(error / PRECISION);
     if (rc)
         return rc;
     *out_overhead = timing.overhead;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/quadrature.h"
+#include "base/portable_math.h"
 #include "cpd/cpd.h"
 
 /* The levels of TLBs: how many pages each holds, of which size, and what a miss costs.
@@ -115,7 +115,7 @@ static void find_rises(const struct sweep *sweep, struct tlb_levels *levels)
                                         .far_pages = p[sweep->count - 1].pages,
                                         .base_cycles = base.mean,
                                         .miss_cycles = p[end].mean - base.mean,
-                                        .error = quadrature(base.error, p[end].error)};
+                                        .error = portable_hypot(base.error, p[end].error)};
             if (levels->count > 1)
                 level[-1].far_pages = level->hit_pages;
             i = end;
@@ -500,7 +500,7 @@ static bool entries_at_random(const struct scan *scan, struct tlb_sets *sets)
     for (size_t i = 0; i < scan->count; i++) {
         double share = scan->counts[i].misses / (double)scan->counts[i].pages;
         if (share > RANDOM_LEAST && share < RANDOM_MOST)
-            found[count++] = 1 / (1 - pow(1 - share, 1 / scan->counts[i].misses));
+            found[count++] = 1 / (1 - portable_pow(1 - share, 1 / scan->counts[i].misses));
     }
     if (count < RANDOM_COUNTS)
         return false;
