@@ -48,7 +48,7 @@ unsigned text_columns(const char *text, unsigned limit)
     return total;
 }
 
-static unsigned put_clean(struct strbuf *buffer, const char *text, unsigned columns_max)
+unsigned text_put_clean(struct strbuf *buffer, const char *text, unsigned columns_max)
 {
     text = text ? text : "-";
     bool cut = text_columns(text, columns_max) > columns_max;
@@ -71,14 +71,9 @@ static unsigned put_clean(struct strbuf *buffer, const char *text, unsigned colu
     return used;
 }
 
-void text_put_clean(struct strbuf *buffer, const char *text, unsigned columns_max)
-{
-    put_clean(buffer, text, columns_max);
-}
-
 void text_put_column(struct strbuf *buffer, const char *text, unsigned columns)
 {
-    unsigned used = put_clean(buffer, text, columns);
+    unsigned used = text_put_clean(buffer, text, columns);
     strbuf_printf(buffer, "%*s", (int)(columns - used), "");
 }
 
@@ -105,7 +100,7 @@ void text_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, u
                       unsigned width)
 {
     unsigned column = first;
-    bool line_empty = true;
+    bool line_empty = *text != ' ';
     while (*text) {
         unsigned columns;
         text += strspn(text, " ");

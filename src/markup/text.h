@@ -6,8 +6,9 @@
 #include "base/str.h"
 
 /* Appends `text` in at most `columns_max` columns. Control characters, direction overrides and
- * bytes that are not UTF-8 become '?'; a text that is cut ends in "...". NULL becomes "-". */
-void text_put_clean(struct strbuf *buffer, const char *text, unsigned columns_max);
+ * bytes that are not UTF-8 become '?'; a text that is cut ends in "...". NULL becomes "-". Returns
+ * the columns used. */
+unsigned text_put_clean(struct strbuf *buffer, const char *text, unsigned columns_max);
 
 /* The same, padded with blanks to exactly `columns` columns. */
 void text_put_column(struct strbuf *buffer, const char *text, unsigned columns);
@@ -17,7 +18,7 @@ unsigned text_columns(const char *text, unsigned limit);
 
 /* Appends `text`, which must be clean, as lines of at most `width` columns, broken at blanks. The
  * caller has already filled the first line up to column `first`; the others are indented by
- * `indent`. Ends with a line break. */
+ * `indent`. A blank at the start is kept unless the line breaks there. Ends with a line break. */
 void text_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, unsigned indent,
                       unsigned width);
 

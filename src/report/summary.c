@@ -47,7 +47,8 @@ void report_timing(const struct gpu_result *slowest, struct strbuf *out_text)
 }
 
 /* Keeps the text short; the inventory has the rest. */
-enum { ENTRIES_MAX = 30, WATCHED_MAX = 3, NAME_MAX = 40, MEMORY_COLUMNS = 14 };
+/* KIND_MAX: names of models and kinds, which may be long (MIG, vGPU) and are wrapped. */
+enum { ENTRIES_MAX = 30, WATCHED_MAX = 3, NAME_MAX = 40, KIND_MAX = 160, MEMORY_COLUMNS = 14 };
 
 /* GPUs that were measured although another process computed on them. */
 static size_t summary_count_busy(const struct inventory *inventory)
@@ -158,7 +159,7 @@ static void summary_put_populations(struct strbuf *out, const struct report_styl
     for (size_t i = 0; i < model->population_count; i++) {
         const struct inventory_population *population = &model->populations[i];
         strbuf_puts(&line, i ? "; " : "");
-        text_put_clean(&line, population->value ? population->value : "unknown", NAME_MAX);
+        text_put_clean(&line, population->value ? population->value : "unknown", KIND_MAX);
         strbuf_puts(&line, ": ");
         report_put_count(&line, population->count, "GPU", "GPUs");
         for (size_t k = 0; k < population->figures.count; k++) {
@@ -185,15 +186,17 @@ static void summary_put_model(struct strbuf *out, const struct report_style *sty
     const struct measures *memory = &model->memory;
     strbuf_puts(out, "\n");
     report_begin_paint(out, style, REPORT_BOLD);
-    text_put_clean(out, model->name ? model->name : model->id, NAME_MAX);
+    unsigned used = text_put_clean(out, model->name ? model->name : model->id,
+                                   (style ? style->width : REPORT_WIDTH) - 1);
     report_end_paint(out, style);
-    struct strbuf kinds = {0};
+    struct strbuf kinds = {0}, line = {0};
     catalogue_put_kinds(&model->config, &kinds);
-    text_put_clean(out, kinds.data ? kinds.data : "", NAME_MAX);
+    text_put_clean(&line, kinds.data ? kinds.data : "", KIND_MAX);
     strbuf_fini(&kinds);
-    strbuf_puts(out, " (");
-    text_put_clean(out, model->id, NAME_MAX);
-    strbuf_printf(out, "), %u measured\n", model->count);
+    strbuf_puts(&line, " (");
+    text_put_clean(&line, model->id, KIND_MAX);
+    strbuf_printf(&line, "), %u measured", model->count);
+    report_end_line(out, style, &line, used, 4);
     for (size_t i = 0; i < memory->count; i++) {
         bool seen = false;
         for (size_t k = 0; k < i && !seen; k++)

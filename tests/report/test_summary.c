@@ -167,6 +167,46 @@ static void busy_ones_are_counted(void **state)
     strbuf_fini(&text);
 }
 
+static void long_names_of_kinds_are_whole(void **state)
+{
+    (void)state;
+    struct fact settings[] = {
+        {.key = (char *)"virtualization", .kind = FACT_TEXT, .text = (char *)"passthrough"},
+        {.key = (char *)"confidential_computing",
+         .kind = FACT_TEXT,
+         .text = (char *)"protected_pcie"}};
+    struct inventory_population populations[] = {
+        {.by = (char *)"config.virtualization, config.confidential_computing",
+         .value = (char *)"virtualization passthrough, confidential computing protected_pcie",
+         .count = 4}};
+    struct inventory_model model = {
+        .id = (char *)"nvidia-rtx-pro-6000-blackwell-server-edition-mig-1g-24gb-gfx",
+        .name = (char *)"NVIDIA RTX PRO 6000 Blackwell Server Edition MIG 1g.24gb+gfx",
+        .config = {.items = settings, .count = 2},
+        .populations = populations,
+        .population_count = 1,
+        .count = 4};
+    struct inventory inventory = {.models = &model, .model_count = 1};
+    for (unsigned width = 40; width <= 200; width += 20) {
+        const struct report_style style = {.width = width};
+        struct strbuf text = {0}, joined = {0};
+        report_summary(&inventory, &style, &text);
+        for (const char *line = text.data; *line; line += strcspn(line, "\n") + 1) {
+            int length = (int)strcspn(line, "\n"), blanks = (int)strspn(line, " ");
+            assert_true((unsigned)length <= width);
+            strbuf_printf(&joined, "%.*s ", length - blanks, line + blanks);
+        }
+        if (width >= 80)
+            assert_non_null(strstr(joined.data, model.name));
+        else
+            assert_non_null(strstr(joined.data, "..., virtualization"));
+        assert_non_null(strstr(joined.data, populations[0].value));
+        assert_non_null(strstr(joined.data, "protected_pcie ("));
+        strbuf_fini(&text);
+        strbuf_fini(&joined);
+    }
+}
+
 static void replace(char **text, const char *with)
 {
     free(*text);
@@ -236,6 +276,7 @@ int main(void)
         cmocka_unit_test(empty_inventory_has_a_summary),
         cmocka_unit_test(lost_ranks_are_counted),
         cmocka_unit_test(busy_ones_are_counted),
+        cmocka_unit_test(long_names_of_kinds_are_whole),
         cmocka_unit_test(names_cannot_break_the_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
