@@ -124,22 +124,26 @@ static void five_gpus_and_one_of_them_slow(void **state)
     made_free(gpus, COUNT);
 }
 
-/* A GPU that does not know its board part is judged as the others, if they have one board. */
+/* A GPU that does not know its board part is judged as the others of its kind, if they have one
+ * board. */
 static void unknown_part_hides_nothing(void **state)
 {
     (void)state;
-    static const char *const modes[] = {NULL, "none", "passthrough"};
+    static const char *const modes[][2] = {
+        {NULL, NULL}, {"none", "none"}, {"passthrough", "passthrough"}, {"none", "passthrough"}};
     for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
         struct gpu_result *gpus = made_fleet(COUNT, 370);
         for (size_t i = 0; i < COUNT; i++) {
             facts_set_text(&gpus[i].board, "part", "692-001");
-            if (modes[m])
-                facts_set_text(&gpus[i].config, "virtualization", modes[m]);
+            if (modes[m][i % 2])
+                facts_set_text(&gpus[i].config, "virtualization", modes[m][i % 2]);
         }
         facts_set_unknown(&gpus[9].board, "part", "not supported");
         made_scale(&gpus[9], "main.bandwidth.read", 0.95);
         struct inventory inventory = made_judged(gpus, COUNT);
         assert_non_null(made_finding(made_outlier(&inventory, "GPU-009"), "main.bandwidth.read"));
+        assert_int_equal(inventory.models[0].population_count,
+                         str_equal(modes[m][0], modes[m][1]) ? 0 : 2);
         inventory_fini(&inventory);
         made_free(gpus, COUNT);
     }

@@ -76,6 +76,7 @@ static void a_folder_without_other_nodes_is_not_shared(void **state)
         {"0,2", {2}, 1, true, false, STANDALONE_TOO_EARLY},
         {"0,2", {2}, 1, false, true, STANDALONE_TOO_EARLY},
         {"0-2", {2}, 1, true, true, STANDALONE_TOO_EARLY},
+        {"0,n2", {2}, 1, true, true, STANDALONE_TOO_EARLY}, /* no list: who is here is not known */
         {NULL, {2}, 1, true, true, STANDALONE_TOO_EARLY},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
