@@ -10,9 +10,9 @@
  *
  * Only +, -, *, / and sqrt are exact by IEEE 754, as are the functions that move or cut bits (fabs,
  * floor, ldexp, fmod ...). All here is made of these; the build forbids to fuse them
- * (-ffp-contract=off), and tests/tree/libm.py forbids the rest of libm. exp, log and what is made
- * of them are computed with twice the digits of a double and rounded once: half a unit of the last
- * place, as glibc's are. */
+ * (-ffp-contract=off), and tests/tree/portable_calls.py forbids the rest of libm. exp, log and what
+ * is made of them are computed with twice the digits of a double and rounded once: half a unit of
+ * the last place, as glibc's are. */
 #ifndef GPUMEMTOPO_BASE_PORTABLE_MATH_H
 #define GPUMEMTOPO_BASE_PORTABLE_MATH_H
 

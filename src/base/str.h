@@ -16,7 +16,7 @@ char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 int str_order(const char *a, const char *b);  /* as strcmp; NULL counts as "" */
 
-/* The same for qsort and bsearch: a and b point to items of a list of texts. */
+/* The same for sort_stable and bsearch: a and b point to items of a list of texts. */
 int str_item_order(const void *a, const void *b);
 
 /* The part after the last '/'. Files record programs and files by name only, without the paths of a

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 struct yaml_doc *yaml_doc_create(const char *name)
@@ -67,7 +68,7 @@ static int check_keys(const struct yaml_node *map, struct err *err)
         return 0;
     struct yaml_node **sorted = mem_array(map->count, sizeof *sorted);
     memcpy(sorted, map->items + map->count, map->count * sizeof *sorted);
-    qsort(sorted, map->count, sizeof *sorted, key_order);
+    sort_stable(sorted, map->count, sizeof *sorted, key_order);
     int rc = 0;
     for (size_t i = 1; i < map->count && !rc; i++)
         if (strcmp(sorted[i - 1]->text, sorted[i]->text) == 0)

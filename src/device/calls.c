@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "device/instruction.h"
 #include "device/shared_load.h"
 #include "device/source.h"
@@ -531,7 +532,7 @@ static int cycles_by_value(const void *a, const void *b)
 
 uint64_t device_shared_load_median(uint64_t *cycles, uint32_t warps)
 {
-    qsort(cycles, warps, sizeof *cycles, cycles_by_value);
+    sort_stable(cycles, warps, sizeof *cycles, cycles_by_value);
     return cycles[warps / 2];
 }
 

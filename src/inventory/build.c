@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 void inventory_set_head(struct inventory *inventory, const char *version, const char *backend,
@@ -53,6 +54,6 @@ static int unknown_order(const void *a, const void *b)
 void inventory_settle_unknown(struct inventory *inventory, size_t known)
 {
     if (inventory->unmeasured_count > known)
-        qsort(&inventory->unmeasured[known], inventory->unmeasured_count - known,
-              sizeof *inventory->unmeasured, unknown_order);
+        sort_stable(&inventory->unmeasured[known], inventory->unmeasured_count - known,
+                    sizeof *inventory->unmeasured, unknown_order);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 struct pseudonym {
@@ -137,7 +138,7 @@ void pseudonyms_seal(struct pseudonyms *names)
     size_t count = names->count;
     for (size_t i = 0; i < count; i++)
         sorted[i] = &names->items[i];
-    qsort(sorted, count, sizeof *sorted, pseudonym_order);
+    sort_stable(sorted, count, sizeof *sorted, pseudonym_order);
     names->tag = pseudonyms_find_tag(names, sorted);
     names->width = WIDTH_MIN;
     for (size_t limit = 10000; count >= limit; limit *= 10)

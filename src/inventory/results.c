@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "inventory/curves.h"
 #include "inventory/link_row.h"
@@ -50,7 +51,7 @@ static struct index index_make(const void *items, size_t count, size_t bytes, si
             index.entries[index.count++] = (struct indexed_text){text, item};
     }
     if (index.count)
-        qsort(index.entries, index.count, sizeof *index.entries, index_order);
+        sort_stable(index.entries, index.count, sizeof *index.entries, index_order);
     return index;
 }
 

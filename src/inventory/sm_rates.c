@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/portable_math.h"
+#include "base/sort.h"
 
 enum { NAMED_MAX = 8 };
 
@@ -38,7 +39,7 @@ double sm_median(const double *values, size_t count)
 {
     double sorted[SM_RATES_SMS_MAX];
     memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, sm_median_order);
+    sort_stable(sorted, count, sizeof *sorted, sm_median_order);
     return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "inventory/curves.h"
 #include "inventory/fingerprint.h"
@@ -496,7 +497,7 @@ static void records_count_gpus(struct model_records *records, const struct judge
                 record->first = place - 1;
         }
     }
-    qsort(records->items, records->count, sizeof *records->items, record_order);
+    sort_stable(records->items, records->count, sizeof *records->items, record_order);
     for (size_t r = 0; r < records->count; r++) {
         const struct judged_inventory *inventory = records->items[r].inventory;
         for (size_t k = 0; k < inventory->gpu_count; k++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "catalogue/facts.h"
 #include "judge/fleet.h"
@@ -76,19 +77,19 @@ static void fleet_sort_columns(struct fleet *fleet)
     for (size_t i = 0; i < fleet->metric_count; i++) {
         struct metric_column *column = &fleet->metrics[i];
         if (column->note_count)
-            qsort_r(column->notes, column->note_count, sizeof *column->notes, column_position_order,
-                    fleet);
+            sort_stable_with(column->notes, column->note_count, sizeof *column->notes,
+                             column_position_order, fleet);
     }
     if (fleet->metric_count)
-        qsort_r(fleet->metrics, fleet->metric_count, sizeof *fleet->metrics, column_position_order,
-                fleet);
+        sort_stable_with(fleet->metrics, fleet->metric_count, sizeof *fleet->metrics,
+                         column_position_order, fleet);
     for (int set = 0; set < SET_COUNT; set++) {
         struct fact_columns *columns = &fleet->facts[set];
         if (columns->count)
-            qsort_r(columns->items, columns->count, sizeof *columns->items,
-                    set == SET_CONFIG || set == SET_HEALTH ? column_name_order
-                                                           : column_position_order,
-                    fleet);
+            sort_stable_with(columns->items, columns->count, sizeof *columns->items,
+                             set == SET_CONFIG || set == SET_HEALTH ? column_name_order
+                                                                    : column_position_order,
+                             fleet);
     }
 }
 
@@ -151,7 +152,8 @@ static void open_groups(struct fleet *fleet)
         by_key[gpu->model_key] = 1;
     }
     if (fleet->group_count)
-        qsort_r(fleet->groups, fleet->group_count, sizeof *fleet->groups, group_model_order, fleet);
+        sort_stable_with(fleet->groups, fleet->group_count, sizeof *fleet->groups,
+                         group_model_order, fleet);
     for (size_t i = 0; i < fleet->group_count; i++)
         by_key[fleet->groups[i].key] = (uint32_t)i;
     for (size_t i = 0; i < fleet->count; i++) {
@@ -184,7 +186,7 @@ void fleet_group(struct fleet *fleet)
     for (size_t i = 0; i < fleet->count; i++)
         fleet->order[i] = (uint32_t)i;
     if (fleet->count)
-        qsort_r(fleet->order, fleet->count, sizeof *fleet->order, fleet_gpu_order, fleet);
+        sort_stable_with(fleet->order, fleet->count, sizeof *fleet->order, fleet_gpu_order, fleet);
     fleet_sort_columns(fleet);
     open_groups(fleet);
     name_groups(fleet);

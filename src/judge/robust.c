@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/portable_math.h"
+#include "base/sort.h"
 #include "cpd/cpd.h"
 
 /* Values further than FAR * sigma from the centre are left out of the scale, in a cautious fit
@@ -51,7 +52,7 @@ double robust_weighted_quantile(struct robust_weighted *values, size_t n, double
     size_t at = 0;
     if (!n)
         return NAN;
-    qsort(values, n, sizeof *values, weighted_order);
+    sort_stable(values, n, sizeof *values, weighted_order);
     for (size_t i = 0; i < n; i++)
         total += values[i].weight;
     const double place = q * (double)(total - 1);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "judge/evidence/stages.h"
 #include "judge/state.h"
@@ -142,7 +143,7 @@ static size_t verdict_collect(const struct judge *judge, struct listed_issue *ou
     }
     free(places);
     if (count)
-        qsort_r(out_listed, count, sizeof *out_listed, listed_issue_order, (void *)fleet);
+        sort_stable_with(out_listed, count, sizeof *out_listed, listed_issue_order, (void *)fleet);
     return count;
 }
 

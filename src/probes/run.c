@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "probes/method/repeats.h"
@@ -367,7 +368,7 @@ int probes_run(struct device *device, const struct probe_selection *selection,
     run_report_absent(device, selection, measures);
 out:
     if (measures->count)
-        qsort(measures->items, measures->count, sizeof *measures->items, compare_places);
+        sort_stable(measures->items, measures->count, sizeof *measures->items, compare_places);
     free(plan.judged);
     free(plan.others);
     free(plan.last);

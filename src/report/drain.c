@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "inventory/results.h"
 #include "markup/text.h"
 #include "report/entries.h"
@@ -279,7 +280,7 @@ static const char **drain_sort_uuids(const struct suspect *suspects, size_t coun
     for (size_t i = 0; i < count; i++)
         if (suspects[i].uuid)
             uuids[known++] = suspects[i].uuid;
-    qsort(uuids, known, sizeof *uuids, str_item_order);
+    sort_stable(uuids, known, sizeof *uuids, str_item_order);
     for (size_t i = 0; i < known; i++)
         if (!i || strcmp(uuids[different - 1], uuids[i]) != 0)
             uuids[different++] = uuids[i];
@@ -322,7 +323,7 @@ void drain_lines_init(struct drain_lines *lines, const struct inventory *invento
     struct suspects suspects = {0}, spared = {0};
     drain_collect(inventory, &suspects, &spared);
     if (suspects.count)
-        qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
+        sort_stable(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
     *lines = (struct drain_lines){.items = mem_array(suspects.count, sizeof *lines->items),
                                   .spared = drain_count_spared(&spared, &suspects)};
     for (size_t from = 0, to = 0; from < suspects.count; from = to) {
@@ -380,7 +381,7 @@ char *drain_line_of_place(const struct inventory_node *place)
         drain_is_small_place(place) || !drain_is_node_name(place->node))
         return NULL;
     drain_add_place(NULL, place, &suspects);
-    qsort(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
+    sort_stable(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);
     char *line = drain_line_of(suspects.items, suspects.count);
     free(suspects.items);
     return line;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 enum { WORDS = 3, LINE_BYTES = 4096 };
@@ -46,7 +47,7 @@ static int racks_by_node(const void *a, const void *b)
 static int racks_settle(struct racks *racks, const char *path, struct err *err)
 {
     if (racks->count)
-        qsort(racks->items, racks->count, sizeof *racks->items, racks_by_node);
+        sort_stable(racks->items, racks->count, sizeof *racks->items, racks_by_node);
     for (size_t i = 1; i < racks->count; i++)
         if (racks_by_node(&racks->items[i - 1], &racks->items[i]) == 0)
             return err_set(err, -EINVAL, "%s: node %.80s is there twice", path,

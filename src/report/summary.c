@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "catalogue/facts.h"
 #include "markup/text.h"
 #include "report/entries.h"
@@ -32,7 +33,7 @@ void report_timing(const struct gpu_result *slowest, struct strbuf *out_text)
     strbuf_printf(&line, "%.2f s on %s:", slowest->elapsed_s, slowest->uuid);
     for (size_t i = 0; i < count; i++)
         laps[i] = &slowest->timings.items[i];
-    qsort(laps, count, sizeof *laps, timing_by_time);
+    sort_stable(laps, count, sizeof *laps, timing_by_time);
     for (size_t i = 0; i < count; i++) {
         if (laps[i]->real >= SHOWN_S)
             strbuf_printf(&line, " %s %.3f,", laps[i]->key, laps[i]->real);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "device/check_program.h"
 #include "device/cuda/gpu.h"
 #include "device/cuda/kernels.h"
@@ -375,7 +376,7 @@ static int compare_hashes(struct unit_check *check, uint64_t *out_cycles, struct
                 check->cycles[i] = results[i].cycles[w];
         }
     }
-    qsort(check->cycles, sms, sizeof *check->cycles, by_value);
+    sort_stable(check->cycles, sms, sizeof *check->cycles, by_value);
     *out_cycles = check->cycles[sms / 2];
     return 0;
 }

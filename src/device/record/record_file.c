@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/new_file.h"
+#include "base/sort.h"
 #include "device/record/entry.h"
 #include "inventory/gpu_result.h"
 #include "schema/wire.h"
@@ -399,7 +400,7 @@ static int record_sort_gpus(struct record *record, struct err *err)
         if (!part->session)
             record->gpus[record->gpu_count++] = part;
     }
-    qsort(record->sorted, count, sizeof *record->sorted, by_uuid_and_session);
+    sort_stable(record->sorted, count, sizeof *record->sorted, by_uuid_and_session);
     for (size_t i = 1; i < count; i++)
         if (by_uuid_and_session(&record->sorted[i - 1], &record->sorted[i]) == 0)
             return err_set(err, -EINVAL, "byte %llu: %s is in the file twice",

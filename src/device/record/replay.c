@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "device/record/entry.h"
 #include "device/record/record.h"
@@ -298,7 +299,7 @@ static int answers_read(const char *body, size_t length, uint64_t offset,
     }
     answers->mark = 0;
     if (answers->count)
-        qsort(answers->items, answers->count, sizeof *answers->items, answer_order);
+        sort_stable(answers->items, answers->count, sizeof *answers->items, answer_order);
     *out_answers = answers;
     return 0;
 }

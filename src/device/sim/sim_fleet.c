@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "device/sim/draws.h"
 #include "device/sim/fleet_models.h"
@@ -494,7 +495,7 @@ static int fleet_add_nodes(struct fleet *fleet, bool all_visible, struct err *er
         }
     }
     int rc = 0;
-    qsort(names, count, sizeof *names, node_name_order);
+    sort_stable(names, count, sizeof *names, node_name_order);
     for (size_t i = 1; i < count && !rc; i++)
         if (str_equal(names[i - 1].name, names[i].name))
             rc = yaml_error(sim_at(names[i].at, "name"), err, "a second node named \"%.100s\"",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "judge/evidence/stages.h"
 #include "judge/verdict.h"
@@ -158,7 +159,7 @@ void stage_second_values(struct judge *judge, struct inventory *inventory)
             repeats->items[kept++] = repeats->items[i];
     repeats->count = kept;
     if (kept)
-        qsort(repeats->items, kept, sizeof *repeats->items, repeat_order);
+        sort_stable(repeats->items, kept, sizeof *repeats->items, repeat_order);
     for (size_t i = 0; i < judge->findings.issue_count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
         const struct finding *finding = issue_finding(judge, issue);
@@ -379,5 +380,5 @@ void judge_repeats_list(const struct judge *judge, uint32_t gpu, struct facts *o
             facts_set_real(out_facts, metric, repeats->items[i].value);
     }
     if (out_facts->count)
-        qsort(out_facts->items, out_facts->count, sizeof *out_facts->items, fact_key_order);
+        sort_stable(out_facts->items, out_facts->count, sizeof *out_facts->items, fact_key_order);
 }

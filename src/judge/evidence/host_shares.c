@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "judge/evidence/link_matrix.h"
 #include "judge/robust.h"
@@ -123,7 +124,7 @@ static size_t host_list_nodes(const struct fleet *fleet, struct host_node *nodes
             nodes[count++] = (struct host_node){&fleet->order[i], end - i};
     }
     if (count)
-        qsort_r(nodes, count, sizeof *nodes, host_nodes_order, (void *)fleet);
+        sort_stable_with(nodes, count, sizeof *nodes, host_nodes_order, (void *)fleet);
     return count;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "inventory/link_row.h"
 #include "judge/robust.h"
@@ -204,7 +205,8 @@ void link_nodes_build(const struct fleet *fleet, struct link_nodes *out_nodes)
             link_read_node(fleet, node);
     }
     if (nodes.count)
-        qsort_r(nodes.items, nodes.count, sizeof *nodes.items, link_nodes_order, (void *)fleet);
+        sort_stable_with(nodes.items, nodes.count, sizeof *nodes.items, link_nodes_order,
+                         (void *)fleet);
     for (size_t i = 0, end; i < nodes.count && nodes.items[i].cells; i = end) {
         for (end = i + 1; end < nodes.count &&
                           link_nodes_order(&nodes.items[i], &nodes.items[end], (void *)fleet) == 0;)
@@ -212,7 +214,7 @@ void link_nodes_build(const struct fleet *fleet, struct link_nodes *out_nodes)
         link_expect(&nodes.items[i], end - i);
     }
     if (nodes.count)
-        qsort(nodes.items, nodes.count, sizeof *nodes.items, link_place_order);
+        sort_stable(nodes.items, nodes.count, sizeof *nodes.items, link_place_order);
     *out_nodes = nodes;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "catalogue/facts.h"
 #include "inventory/results.h"
@@ -156,7 +157,7 @@ static struct node_census census_take(const struct inventory *inventory,
         if (inventory->gpus[i].node)
             gpus[count++] = &inventory->gpus[i];
     if (count)
-        qsort(gpus, count, sizeof *gpus, census_gpu_order);
+        sort_stable(gpus, count, sizeof *gpus, census_gpu_order);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && str_equal(gpus[i]->node, gpus[end]->node);)
             end++;
@@ -341,7 +342,7 @@ void judge_missing_gpus(const struct judge_basis *basis, struct inventory *inven
         return;
     struct node_census census = census_take(inventory, basis->baseline);
     if (census.count)
-        qsort(census.items, census.count, sizeof *census.items, census_kind_order);
+        sort_stable(census.items, census.count, sizeof *census.items, census_kind_order);
     for (size_t i = 0, end; i < census.count; i = end) {
         end = census_kind_end(&census, i);
         missing_judge_kind(basis, &census, &census.items[i], end - i, inventory);
@@ -354,8 +355,8 @@ void judge_missing_gpus(const struct judge_basis *basis, struct inventory *inven
         }
     }
     if (inventory->node_finding_count > first)
-        qsort(inventory->node_findings + first, inventory->node_finding_count - first,
-              sizeof *inventory->node_findings, node_entry_order);
+        sort_stable(inventory->node_findings + first, inventory->node_finding_count - first,
+                    sizeof *inventory->node_findings, node_entry_order);
     for (size_t i = 0; i < census.count; i++)
         free(census.items[i].models);
     free(census.items);

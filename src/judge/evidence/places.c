@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
@@ -92,7 +93,7 @@ static struct place_size *place_sizes(const struct fleet *fleet, enum scope scop
             sizes[count++] = (struct place_size){gpu->group, scope_place(gpu, scope), 1};
     }
     if (count)
-        qsort(sizes, count, sizeof *sizes, place_size_order);
+        sort_stable(sizes, count, sizeof *sizes, place_size_order);
     for (size_t i = 0; i < count; i++) {
         if (kept && place_size_order(&sizes[kept - 1], &sizes[i]) == 0)
             sizes[kept - 1].count++;
@@ -164,7 +165,7 @@ static size_t places_collect(struct judge *judge, enum scope scope, struct place
                                                         cause_symbol(judge, finding)};
     }
     if (count)
-        qsort(out_placed, count, sizeof *out_placed, placed_issue_order);
+        sort_stable(out_placed, count, sizeof *out_placed, placed_issue_order);
     return count;
 }
 
@@ -334,7 +335,7 @@ void stage_places(struct judge *judge, struct inventory *inventory)
             for (end = i + 1; end < count && placed_alike(&entries[i], &entries[end]);)
                 end++;
             size_t all = place_gpu_count(sizes, size_count, entries[i].group, entries[i].place);
-            qsort_r(&entries[i], end - i, sizeof *entries, placed_deviation_order, judge);
+            sort_stable_with(&entries[i], end - i, sizeof *entries, placed_deviation_order, judge);
             size_t alike = placed_keep_alike(judge, &entries[i], end - i);
             alike = placed_keep_same_fault(judge, &entries[i], alike);
             if (alike >= least[scope] && 3 * alike >= 2 * all)
@@ -344,6 +345,6 @@ void stage_places(struct judge *judge, struct inventory *inventory)
     }
     free(entries);
     if (inventory->node_finding_count > first)
-        qsort(inventory->node_findings + first, inventory->node_finding_count - first,
-              sizeof *inventory->node_findings, place_entry_order);
+        sort_stable(inventory->node_findings + first, inventory->node_finding_count - first,
+                    sizeof *inventory->node_findings, place_entry_order);
 }

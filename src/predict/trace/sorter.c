@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "predict/trace/access_code.h"
 #include "predict/trace/page.h"
@@ -266,7 +267,7 @@ static int compare_items(const void *a, const void *b)
 static void sort_items(struct trace_sorter *sorter)
 {
     if (sorter->item_count)
-        qsort(sorter->items, sorter->item_count, sizeof *sorter->items, compare_items);
+        sort_stable(sorter->items, sorter->item_count, sizeof *sorter->items, compare_items);
 }
 
 static int spill_run(struct trace_sorter *sorter, struct err *err)

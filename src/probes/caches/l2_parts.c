@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "cpd/cpd.h"
 
 enum {
@@ -64,7 +65,7 @@ static bool sort_by_counting(struct l2_values *values)
 void l2_values_sort(struct l2_values *values)
 {
     if (values->count && !sort_by_counting(values))
-        qsort(values->at, values->count, sizeof *values->at, l2_values_compare_doubles);
+        sort_stable(values->at, values->count, sizeof *values->at, l2_values_compare_doubles);
 }
 
 double l2_values_quantile(const struct l2_values *sorted, double q)
@@ -324,7 +325,7 @@ static double difference(const struct homes *homes, size_t a, size_t b)
     for (size_t e = 0; e < n; e++)
         products[e] = (row_of(homes, 0, a)[e] - row_of(homes, 0, b)[e]) *
                       (row_of(homes, 1, a)[e] - row_of(homes, 1, b)[e]);
-    qsort(products, n, sizeof *products, homes_compare_doubles);
+    sort_stable(products, n, sizeof *products, homes_compare_doubles);
     for (size_t i = cut; i < cut + count; i++) {
         mean += products[i] / (double)count;
         squares += products[i] * products[i] / (double)count;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/portable_math.h"
+#include "base/sort.h"
 #include "cpd/cpd.h"
 #include "probes/caches/l2_capacity.h"
 
@@ -297,7 +298,7 @@ static int test_points(struct search *search, struct cpd_change *out_change, str
                                         .step_min = STEP_MIN[search->kind],
                                         .seed = probe_analysis_seed(search->context)};
     double shares[POINTS_MAX];
-    qsort(search->points, search->count, sizeof *search->points, compare_points);
+    sort_stable(search->points, search->count, sizeof *search->points, compare_points);
     for (size_t i = 0; i < search->count; i++)
         shares[i] = search->points[i].share;
     int rc = cpd_test(shares, search->count, &options, out_change);

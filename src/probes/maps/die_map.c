@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "inventory/fingerprint.h"
@@ -326,7 +327,7 @@ static void die_map_note_map(const struct die *die, const struct slice_groups *g
     const double *order[SLICE_GROUPS_MAX];
     for (size_t g = 0; g < groups->count; g++)
         order[g] = groups->cycles + g * die->sms;
-    qsort(order, groups->count, sizeof *order, compare_groups);
+    sort_stable(order, groups->count, sizeof *order, compare_groups);
     for (size_t i = 0; i < die->sms * groups->count; i++)
         map[i] = facts_decimals(order[i % groups->count][i / groups->count], 0);
     facts_set_rows(&m->notes, FINGERPRINT_MAP, map, die->sms, groups->count);

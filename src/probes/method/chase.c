@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/portable_math.h"
+#include "base/sort.h"
 
 enum { FEW_ELEMENTS = 128, FEW_PASSES = 3 };
 
@@ -128,7 +129,7 @@ double chase_undisturbed(double *cycles, size_t count, uint64_t loads, double sp
     double sum = 0;
     size_t kept = (size_t)llround(portable_pow(1 - spike_share, (double)loads) * (double)count);
     size_t from = kept / 4, to = kept - from;
-    qsort(cycles, count, sizeof *cycles, compare_cycles);
+    sort_stable(cycles, count, sizeof *cycles, compare_cycles);
     if (!to)
         return cycles[0];
     for (size_t i = from; i < to; i++)

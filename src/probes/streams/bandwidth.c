@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "probes/method/repeats.h"
@@ -405,7 +406,7 @@ static int compare_falling(const void *a, const void *b)
  * shows what the link can do. */
 static void keep_faster_half(struct series *series)
 {
-    qsort(series->gbs, series->count, sizeof *series->gbs, compare_falling);
+    sort_stable(series->gbs, series->count, sizeof *series->gbs, compare_falling);
     series->count = (series->count + 1) / 2;
 }
 

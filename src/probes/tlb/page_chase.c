@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/number.h"
+#include "base/sort.h"
 #include "probes/method/chase.h"
 
 enum {
@@ -118,7 +119,7 @@ static void take_middle(struct device_answer *answers, size_t count, uint64_t pa
                         struct page_cycles *out_cycles)
 {
     size_t from = (count + 1) / 4, to = count - from;
-    qsort(answers, count, sizeof *answers, compare_means);
+    sort_stable(answers, count, sizeof *answers, compare_means);
     *out_cycles = (struct page_cycles){0};
     for (size_t i = from; i < to; i++)
         pool_add(&out_cycles->loads, &answers[i].samples[0]);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "markup/text.h"
 #include "report/accept/accept_stages.h"
 
@@ -237,7 +238,7 @@ int accept_compare(const struct order *order, const struct inventory *inventory,
     free(work.gpus);
     inventory_lookup_destroy(lookup);
     if (accept.finding_count)
-        qsort(accept.findings, accept.finding_count, sizeof *accept.findings, finding_order);
+        sort_stable(accept.findings, accept.finding_count, sizeof *accept.findings, finding_order);
     *out_accept = accept;
     return 0;
 }

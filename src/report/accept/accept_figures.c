@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "judge/robust.h"
 #include "markup/text.h"
 #include "report/accept/accept_stages.h"
@@ -222,7 +223,7 @@ static void figure_check_spread(const struct figure_work *field)
     const double allowed = field->order->spread;
     if (!summary->count) /* the GPUs have findings */
         return;
-    qsort(field->shown, summary->count, sizeof *field->shown, figure_shown_order);
+    sort_stable(field->shown, summary->count, sizeof *field->shown, figure_shown_order);
     struct part_spread *parts = mem_array(summary->count, sizeof *parts);
     size_t part_count = 0, widest = 0, several = 0, findings = 0;
     for (size_t from = 0, to; from < summary->count; from = to) {
@@ -235,7 +236,7 @@ static void figure_check_spread(const struct figure_work *field)
     if (!several) { /* each GPU has its own board part: compare them nevertheless */
         for (size_t i = 0; i < summary->count; i++)
             field->shown[i].part = NULL;
-        qsort(field->shown, summary->count, sizeof *field->shown, figure_shown_order);
+        sort_stable(field->shown, summary->count, sizeof *field->shown, figure_shown_order);
         parts[0] = part_spread_find(field, field->shown, summary->count);
         part_count = 1;
     }

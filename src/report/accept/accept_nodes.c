@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/accept/accept_stages.h"
 
 /* Something that the inventory says about a node: a GPU, a rank whose GPUs are not known (both
@@ -55,7 +56,7 @@ static void census_collect(struct census *census)
             census->entries[census->count++] =
                 (struct census_entry){v->node_findings[i].node, NULL, NULL};
     if (census->count)
-        qsort(census->entries, census->count, sizeof *census->entries, census_order);
+        sort_stable(census->entries, census->count, sizeof *census->entries, census_order);
 }
 
 /* The place of a model in the order; its number of models if it was not ordered. */

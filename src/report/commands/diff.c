@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "inventory/results.h"
 #include "markup/text.h"
 #include "report/basis.h"
@@ -244,7 +245,7 @@ static void diff_put_settings(struct strbuf *out, const struct inventory *judged
                 changes[count++] =
                     (struct change){&judged->watch[i], judged->watch[i].findings[f].cause};
     if (count)
-        qsort(changes, count, sizeof *changes, diff_by_cause_and_place);
+        sort_stable(changes, count, sizeof *changes, diff_by_cause_and_place);
     strbuf_puts(out, count ? "\nSettings:\n" : "");
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && diff_by_cause(&changes[i], &changes[end]) == 0;)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "markup/text.h"
 #include "report/command.h"
 
@@ -59,7 +60,7 @@ static void nagios_count_kinds(const struct inventory *inventory, size_t *kinds)
             accused[count++] = (struct accused){NULL, place->kind};
     }
     if (count)
-        qsort(accused, count, sizeof *accused, accused_order);
+        sort_stable(accused, count, sizeof *accused, accused_order);
     for (size_t i = 0; i < count; i++)
         if (!i || !accused[i].uuid || !str_equal(accused[i - 1].uuid, accused[i].uuid))
             kinds[accused[i].kind]++;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "catalogue/facts.h"
 #include "inventory/xid.h"
 #include "report/command.h"
@@ -146,7 +147,7 @@ static void collect_accusations(const struct inventory *inventory, struct accusa
                 (struct accusation){place->gpus[g], place->kind, NULL, place->finding};
     }
     if (out->count)
-        qsort(out->items, out->count, sizeof *out->items, accusation_order);
+        sort_stable(out->items, out->count, sizeof *out->items, accusation_order);
 }
 
 /* The most severe accusation of a GPU; NULL: none. */
@@ -399,7 +400,7 @@ static void prometheus_put_node_findings(const struct exposition *to,
     const struct inventory_node **places = mem_array(count, sizeof *places);
     for (size_t i = 0; i < count; i++)
         places[i] = &inventory->node_findings[i];
-    qsort(places, count, sizeof *places, node_finding_order);
+    sort_stable(places, count, sizeof *places, node_finding_order);
     exposition_info(to, name,
                     "Findings about nodes (no_gpus, fewer_gpus, gpus) and about the fleet.");
     for (size_t i = 0; i < count; i++) {
@@ -431,7 +432,7 @@ static void prometheus_put_unmeasured(const struct exposition *to,
     const struct inventory_unmeasured **all = mem_array(count, sizeof *all);
     for (size_t i = 0; i < count; i++)
         all[i] = &inventory->unmeasured[i];
-    qsort(all, count, sizeof *all, unmeasured_order);
+    sort_stable(all, count, sizeof *all, unmeasured_order);
     exposition_gauge(to, name, NULL,
                      "GPUs of a node that could not be measured, and ranks that sent nothing.");
     for (size_t i = 0, end; i < count; i = end) {

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "catalogue/facts.h"
 #include "inventory/results.h"
@@ -63,7 +64,8 @@ static void share_find_left_out(struct share *share)
                 share_leave_out(share, inventory->node_findings[n].gpus[g]);
     }
     if (share->left_out_count)
-        qsort(share->left_out, share->left_out_count, sizeof *share->left_out, str_item_order);
+        sort_stable(share->left_out, share->left_out_count, sizeof *share->left_out,
+                    str_item_order);
 }
 
 static bool share_is_left_out(const struct share *share, const struct inventory_gpu *gpu)
@@ -267,7 +269,7 @@ void report_share(const struct inventory *inventories, size_t count,
     for (size_t i = 0; i < count; i++)
         share_add_inventory(&share, i);
     if (share.sample_count) {
-        qsort(share.samples, share.sample_count, sizeof *share.samples, sample_order);
+        sort_stable(share.samples, share.sample_count, sizeof *share.samples, sample_order);
         share_drop_older(&share);
         share_sketch_all(&share, &own);
     }

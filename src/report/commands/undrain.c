@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/yaml.h"
 #include "report/command.h"
 #include "report/drain.h"
@@ -70,7 +71,7 @@ static void undrain_settle(struct undrain_times *times)
 {
     size_t count = 0;
     if (times->count)
-        qsort(times->items, times->count, sizeof *times->items, time_order);
+        sort_stable(times->items, times->count, sizeof *times->items, time_order);
     for (size_t i = 0; i < times->count; i++) {
         struct undrain_time *last = count ? &times->items[count - 1] : NULL;
         if (!last || strcmp(last->uuid, times->items[i].uuid) != 0) {

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "inventory/curves.h"
 #include "inventory/fingerprint.h"
@@ -172,7 +173,7 @@ static void index_add(struct index *index, const char *text, size_t place)
 
 static int index_sort(struct index *index, const char *what, struct err *err)
 {
-    qsort(index->entries, index->count, sizeof *index->entries, known_text_order);
+    sort_stable(index->entries, index->count, sizeof *index->entries, known_text_order);
     for (size_t i = 1; i < index->count; i++)
         if (known_text_order(&index->entries[i - 1], &index->entries[i]) == 0)
             return err_set(err, -EINVAL, "%s \"%.80s\" occurs twice", what, index->entries[i].text);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "inventory/fingerprint.h"
 
 const struct history_survey *history_twin(const struct history *history, uint64_t hash)
@@ -213,7 +214,7 @@ static void history_sort_visits(struct history *history)
 {
     size_t kept = 0;
     if (history->visit_count)
-        qsort(history->visits, history->visit_count, sizeof *history->visits, visit_order);
+        sort_stable(history->visits, history->visit_count, sizeof *history->visits, visit_order);
     for (size_t i = 0; i < history->visit_count; i++)
         if (!kept || visit_order(&history->visits[kept - 1], &history->visits[i]) != 0)
             history->visits[kept++] = history->visits[i];
@@ -267,7 +268,8 @@ static void history_sort_surveys(struct history *history)
 {
     uint32_t *numbers = mem_array(history->survey_count, sizeof *numbers);
     if (history->survey_count)
-        qsort(history->surveys, history->survey_count, sizeof *history->surveys, survey_time_order);
+        sort_stable(history->surveys, history->survey_count, sizeof *history->surveys,
+                    survey_time_order);
     for (size_t i = 0; i < history->survey_count; i++)
         numbers[history->surveys[i].number] = (uint32_t)i;
     for (size_t i = 0; i < history->survey_count; i++)
@@ -304,7 +306,7 @@ static void history_sort_sightings(struct history *history)
     struct history_sighting *all = history->sightings;
     size_t kept = 0;
     if (history->sighting_count)
-        qsort(all, history->sighting_count, sizeof *all, sighting_gpu_order);
+        sort_stable(all, history->sighting_count, sizeof *all, sighting_gpu_order);
     for (size_t i = 0; i < history->sighting_count; i++)
         if (!kept || sighting_gpu_order(&all[kept - 1], &all[i]) != 0)
             all[kept++] = all[i];
@@ -375,8 +377,8 @@ static void history_rank_gpus(struct history *history)
         history->offender_count += gpu_is_offender(&history->gpus[i]);
     }
     if (history->gpu_count)
-        qsort_r(history->gpus, history->gpu_count, sizeof *history->gpus, gpu_offence_order,
-                &history->symbols);
+        sort_stable_with(history->gpus, history->gpu_count, sizeof *history->gpus,
+                         gpu_offence_order, &history->symbols);
 }
 
 void history_finish(struct history *history, const struct judge_config *config)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "inventory/fingerprint.h"
 
 uint32_t history_next_visit(const struct history *history, uint32_t node, int64_t after)
@@ -102,7 +103,7 @@ static size_t events_sort_sightings(struct event_search *search,
                     "MIG-", 4) != 0)
             search->order[count++] = &search->history->sightings[i];
     if (count)
-        qsort(search->order, count, sizeof *search->order, order);
+        sort_stable(search->order, count, sizeof *search->order, order);
     return count;
 }
 
@@ -235,8 +236,8 @@ void history_events_find(struct history *history)
         events_follow_gpu(&search, &history->gpus[i]);
     events_find_nodes(&search);
     if (history->event_count)
-        qsort_r(history->events, history->event_count, sizeof *history->events, event_order,
-                &history->symbols);
+        sort_stable_with(history->events, history->event_count, sizeof *history->events,
+                         event_order, &history->symbols);
     free(search.order);
     free(search.swapped);
 }

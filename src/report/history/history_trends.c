@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "judge/robust.h"
 #include "report/history/history_series.h"
 
@@ -163,7 +164,7 @@ void history_trends_find(struct history *history, const struct judge_config *con
     for (size_t i = 0; i < count; i++)
         gpus[i] = &history->gpus[i];
     if (count)
-        qsort(gpus, count, sizeof *gpus, gpu_model_order);
+        sort_stable(gpus, count, sizeof *gpus, gpu_model_order);
     for (size_t i = 0, end; i < count && surveys >= HISTORY_LINE_MIN; i = end) {
         for (end = i + 1;
              end < count && history_series_model(gpus[end]) == history_series_model(gpus[i]);)
@@ -175,8 +176,8 @@ void history_trends_find(struct history *history, const struct judge_config *con
             trends_judge_model(&field, config, points);
     }
     if (history->trend_count)
-        qsort_r(history->trends, history->trend_count, sizeof *history->trends, trend_order,
-                &history->symbols);
+        sort_stable_with(history->trends, history->trend_count, sizeof *history->trends,
+                         trend_order, &history->symbols);
     free(gpus);
     free(points);
     free(field.series.levels);

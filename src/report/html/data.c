@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "inventory/results.h"
 
 const struct html_model *html_data_model(const struct html_data *data, const char *id)
@@ -90,7 +91,8 @@ static void data_fill_models(struct html_data *data)
         for (size_t s = 0; s < data->models[i].series_count; s++) {
             struct html_series *series = &data->models[i].series[s];
             if (series->count)
-                qsort(series->sorted, series->count, sizeof *series->sorted, series_value_order);
+                sort_stable(series->sorted, series->count, sizeof *series->sorted,
+                            series_value_order);
         }
 }
 
@@ -165,7 +167,7 @@ static void data_fill_states(struct html_data *data)
     for (size_t i = 0; i < v->gpu_count; i++)
         by_uuid[i] = &data->gpus[i];
     if (v->gpu_count)
-        qsort(by_uuid, v->gpu_count, sizeof *by_uuid, gpu_uuid_order);
+        sort_stable(by_uuid, v->gpu_count, sizeof *by_uuid, gpu_uuid_order);
     for (size_t i = 0; i < v->outlier_count; i++)
         if ((gpu = data_find_gpu(by_uuid, v->gpu_count, v->outliers[i].uuid)))
             gpu->outlier = &v->outliers[i];
@@ -223,12 +225,12 @@ static void data_fill_cards(struct html_data *data)
         if (!covered[i])
             data->cards[data->card_count++] = &v->outliers[i];
     if (data->card_count)
-        qsort(data->cards, data->card_count, sizeof *data->cards, outlier_card_order);
+        sort_stable(data->cards, data->card_count, sizeof *data->cards, outlier_card_order);
     for (size_t i = 0; i < v->node_finding_count; i++)
         if (v->node_findings[i].accused)
             data->places[data->place_count++] = &v->node_findings[i];
     if (data->place_count)
-        qsort(data->places, data->place_count, sizeof *data->places, place_card_order);
+        sort_stable(data->places, data->place_count, sizeof *data->places, place_card_order);
     free(covered);
 }
 
@@ -273,7 +275,7 @@ void html_data_init(struct html_data *data, const struct inventory *inventory)
     for (size_t i = 0; i < inventory->gpu_count; i++)
         data->gpus[i].gpu = &inventory->gpus[i];
     if (inventory->gpu_count)
-        qsort(data->gpus, inventory->gpu_count, sizeof *data->gpus, html_gpu_place_order);
+        sort_stable(data->gpus, inventory->gpu_count, sizeof *data->gpus, html_gpu_place_order);
     for (size_t i = 0; i < inventory->gpu_count; i++)
         data->node_count += !i || !str_equal(data->gpus[i].gpu->node, data->gpus[i - 1].gpu->node);
     data_fill_states(data);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "catalogue/facts.h"
 #include "markup/html.h"
 #include "markup/table.h"
@@ -208,7 +209,7 @@ static size_t moments_collect(const struct html_data *data, const struct html_mo
             out[count++] = (struct moment){fact_number(fact), &data->gpus[i]};
     }
     if (count)
-        qsort(out, count, sizeof *out, moment_order);
+        sort_stable(out, count, sizeof *out, moment_order);
     return differ ? count : 0;
 }
 
@@ -257,7 +258,8 @@ void html_differences(struct strbuf *out, const struct html_data *data)
     struct strbuf moments = {0};
     differences_collect(data, &differences);
     if (differences.count)
-        qsort(differences.items, differences.count, sizeof *differences.items, difference_order);
+        sort_stable(differences.items, differences.count, sizeof *differences.items,
+                    difference_order);
     moments_put_rows(&moments, data);
     if (differences.count || moments.length)
         strbuf_puts(out, "<section id=differences><h2>Settings and health that differ</h2>\n");

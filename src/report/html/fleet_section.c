@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "markup/html.h"
 #include "markup/table.h"
 #include "report/html/sections.h"
@@ -179,7 +180,7 @@ static size_t racks_join(struct rack_row *rows, size_t count)
 {
     size_t kept = 0;
     if (count)
-        qsort(rows, count, sizeof *rows, rack_name_order);
+        sort_stable(rows, count, sizeof *rows, rack_name_order);
     for (size_t i = 0; i < count; i++) {
         struct rack_row *last = kept ? &rows[kept - 1] : NULL;
         if (!last || strcmp(last->name, rows[i].name) != 0) {
@@ -194,7 +195,7 @@ static size_t racks_join(struct rack_row *rows, size_t count)
             last->bad[kind] += rows[i].bad[kind];
     }
     if (kept)
-        qsort(rows, kept, sizeof *rows, rack_severity_order);
+        sort_stable(rows, kept, sizeof *rows, rack_severity_order);
     return kept;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "base/yaml.h"
 #include "report/merge/merge_source.h"
@@ -40,7 +41,7 @@ static void merge_skipped_mark(struct merge_skipped *skipped, struct merge_sourc
     struct spool_survey *survey = &plan->spool.survey;
     if (!skipped->count)
         return;
-    qsort(skipped->paths, skipped->count, sizeof *skipped->paths, str_item_order);
+    sort_stable(skipped->paths, skipped->count, sizeof *skipped->paths, str_item_order);
     for (size_t i = 0; i < survey->expected_count; i++) {
         struct gpu_result *gpu = &survey->expected[i];
         char *path = spool_file_beside(plan->name, gpu->uuid);
@@ -314,7 +315,7 @@ static void merge_count_gaps(const struct report_merge *merge, struct inventory 
     for (size_t i = 0; i < merge->count; i++)
         if (merge->sources[i].kind == MERGE_SURVEY)
             planned[plans++] = merge->sources[i].spool.origin.survey;
-    qsort(planned, plans, sizeof *planned, str_item_order);
+    sort_stable(planned, plans, sizeof *planned, str_item_order);
     for (size_t i = 0; i < merge->pool.count; i++) {
         const struct merge_entry *entry = &merge->pool.entries[i];
         used[entry->source] += !entry->dropped;
@@ -353,7 +354,7 @@ int report_merge_finish(struct report_merge *merge, const struct report_merge_re
                         struct inventory *inventory, struct err *err)
 {
     if (merge->count)
-        qsort(merge->sources, merge->count, sizeof *merge->sources, source_order);
+        sort_stable(merge->sources, merge->count, sizeof *merge->sources, source_order);
     int rc = request->own_config ? 0 : merge_find_config(merge, request->basis, err);
     if (rc)
         return rc;

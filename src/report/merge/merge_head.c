@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "inventory/build.h"
 
@@ -141,7 +142,7 @@ static void merge_count_silent(const struct merge_source *sources, size_t number
         if ((gpu ? gpu->status : entry->result->status) == GPU_LOST)
             ranks[count++] = (struct rank){gpu ? gpu->rank : entry->result->rank, !entry->dropped};
     }
-    qsort(ranks, count, sizeof *ranks, rank_order);
+    sort_stable(ranks, count, sizeof *ranks, rank_order);
     *out_all = own && dropped == own;
     *out_silent = *out_recovered = 0;
     for (size_t i = 0; i < count; i++) {
@@ -271,7 +272,7 @@ static void names_settle(struct names *names)
 {
     size_t kept = 0;
     if (names->count)
-        qsort(names->items, names->count, sizeof *names->items, str_item_order);
+        sort_stable(names->items, names->count, sizeof *names->items, str_item_order);
     for (size_t i = 0; i < names->count; i++)
         if (!kept || strcmp(names->items[kept - 1], names->items[i]) != 0)
             names->items[kept++] = names->items[i];

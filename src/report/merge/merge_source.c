@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "base/yaml.h"
 #include "inventory/results.h"
@@ -56,7 +57,7 @@ void merge_pool_settle(struct merge_pool *pool,
                        void *user)
 {
     if (pool->count)
-        qsort(pool->entries, pool->count, sizeof *pool->entries, merge_entry_order);
+        sort_stable(pool->entries, pool->count, sizeof *pool->entries, merge_entry_order);
     for (size_t from = 0, to = 0; from < pool->count; from = to) {
         struct merge_entry *kept = NULL;
         while (to < pool->count && strcmp(pool->entries[to].uuid, pool->entries[from].uuid) == 0)
@@ -183,7 +184,7 @@ static const char **source_find_cut_short(const struct inventory *inventory, siz
         if (entry->uuid && source_is_cut_short(entry->status, entry->reason))
             uuids[count++] = entry->uuid;
     }
-    qsort(uuids, count, sizeof *uuids, str_item_order);
+    sort_stable(uuids, count, sizeof *uuids, str_item_order);
     *out_count = count;
     return uuids;
 }

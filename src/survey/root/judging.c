@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "probes/probes.h"
 
@@ -131,7 +132,7 @@ size_t judging_measure_again(const struct judging *judging, struct root *root)
     for (size_t i = 0; i < suspects.count; i++)
         list[i] = (struct root_suspect){suspects.items[i].uuid, suspects.items[i].probes.data};
     if (suspects.count)
-        qsort(list, suspects.count, sizeof *list, root_suspect_order);
+        sort_stable(list, suspects.count, sizeof *list, root_suspect_order);
     root_measure_again(root, list, suspects.count);
     free(list);
     for (size_t i = 0; i < suspects.count; i++) {

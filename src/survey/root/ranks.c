@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "device/turn.h"
 #include "survey/comm/limits.h"
@@ -68,14 +69,14 @@ void ranks_assign_gpus(const struct assign_rank *ranks, size_t rank_count,
         for (size_t i = 0; i < ranks[rank].count; i++)
             sightings[count++] = (struct sighting){
                 .uuid = ranks[rank].uuids[i], .rank = (uint32_t)rank, .position = (uint32_t)i};
-    qsort(sightings, count, sizeof *sightings, sighting_order);
+    sort_stable(sightings, count, sizeof *sightings, sighting_order);
     for (size_t i = 0; i < count; i++) {
         if (group_count && strcmp(groups[group_count - 1].first->uuid, sightings[i].uuid) == 0)
             groups[group_count - 1].count++;
         else
             groups[group_count++] = (struct sighting_group){.first = &sightings[i], .count = 1};
     }
-    qsort(groups, group_count, sizeof *groups, sighting_group_order);
+    sort_stable(groups, group_count, sizeof *groups, sighting_group_order);
 
     for (size_t i = 0; i < group_count; i++) {
         const struct sighting *best = groups[i].first;
@@ -89,8 +90,8 @@ void ranks_assign_gpus(const struct assign_rank *ranks, size_t rank_count,
     }
     for (size_t rank = 0; rank < rank_count; rank++)
         if (out_shares[rank].count)
-            qsort(out_shares[rank].positions, out_shares[rank].count,
-                  sizeof *out_shares[rank].positions, position_order);
+            sort_stable(out_shares[rank].positions, out_shares[rank].count,
+                        sizeof *out_shares[rank].positions, position_order);
     free(capacities);
     free(groups);
     free(sightings);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/shipped.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "survey/comm/limits.h"
 #include "survey/comm/message.h"
@@ -297,7 +298,7 @@ static void root_count_nodes(struct root *root)
                                     root->settings.simulated);
     list->bare = mem_array(list->count, sizeof *list->bare);
     if (list->count)
-        qsort(list->entries, list->count, sizeof *list->entries, node_announcement_order);
+        sort_stable(list->entries, list->count, sizeof *list->entries, node_announcement_order);
     for (size_t i = 0; i < list->count;) {
         const struct node_entry *first = &list->entries[i];
         bool empty = true;

@@ -72,7 +72,7 @@ struct root_suspect {
  * when their results are here, or do not come. To be called when root_complete is true. */
 void root_measure_again(struct root *root, const struct root_suspect *suspects, size_t count);
 
-/* Order of suspects, for qsort. */
+/* Order of suspects, for sort_stable. */
 int root_suspect_order(const void *left, const void *right);
 
 /* Takes a message of a rank. -EBADMSG for an invalid message. */
