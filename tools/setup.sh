@@ -11,7 +11,11 @@ setup_packages() {
     # browser is large.
     if [ "$1" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
         wished="mpich libmpich-dev slurm-wlm munge iproute2 chromium prometheus prometheus-node-exporter mandoc debhelper"
-        wished="$wished lintian rpm lmod shellcheck"
+        wished="$wished lintian rpm lmod shellcheck qemu-user"
+        case $(uname -m) in
+        x86_64) wished="$wished gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
+        aarch64) wished="$wished gcc-x86-64-linux-gnu libc6-dev-amd64-cross" ;;
+        esac
     fi
     command -v dpkg-query >/dev/null || return 0 # not Debian: meson names what is missing
     local missing=() also=() package
