@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "device/source.h"
 #include "inventory/inventory.h"
+#include "probes/caches/sweep_files.h"
 #include "probes/probes.h"
 #include "survey/comm/comm.h"
 #include "survey/comm/comm_mpi.h"
@@ -65,6 +66,12 @@ static int print_about(const struct survey_options *options)
     for (size_t i = 0; action == SURVEY_LIST_PROBES && i < probe_count(); i++) {
         const struct probe_description probe = probe_describe(i);
         strbuf_printf(&text, "%-24s %-9s %s\n", probe.name, profiles[probe.profile], probe.summary);
+    }
+    struct err err = {0};
+    if (action == SURVEY_SWEEPS && sweep_files_report(options->sweeps, &text, &err)) {
+        log_failure(&err);
+        strbuf_fini(&text);
+        return SURVEY_EXIT_BAD_INPUT;
     }
     bool printed = fwrite(text.data, 1, text.length, stdout) == text.length && !fflush(stdout);
     if (!printed)

@@ -196,6 +196,17 @@ static const struct option survey_rows[] = {
      .offset = offsetof(struct survey_options, list_probes),
      .help = "print the probes and stop",
      .more = "Print one line for each probe, and stop."},
+    {.name = "--sweeps",
+     .argument = "PATH",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct survey_options, sweeps),
+     .help = "analyse sweeps that MT4G measured, and stop",
+     .more =
+         "Analyse raw sweeps that MT4G measured, with the analysis of the survey, and stop. PATH "
+         "is a file `GPU - MEMORY FIGURE.txt` or a folder with such files, where FIGURE is "
+         "`Size`, `Line Size`, `Fetch Granularity` or `Latency`. Each sweep gives one line of "
+         "YAML: where misses begin, the line, the fetch unit or the latency; whether that is "
+         "sure, and otherwise why not."},
     {.name = "--version",
      .offset = offsetof(struct survey_options, version),
      .help = "print version and build and stop",
@@ -248,6 +259,7 @@ int survey_options_parse(int argc, char **argv, struct survey_options *out_optio
     options.action = rest.help             ? SURVEY_HELP
                      : options.version     ? SURVEY_VERSION
                      : options.list_probes ? SURVEY_LIST_PROBES
+                     : options.sweeps      ? SURVEY_SWEEPS
                                            : SURVEY_RUN;
     if (!rc)
         rc = check_together(&options, err);

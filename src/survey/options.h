@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "probes/probes.h"
 
-enum survey_action { SURVEY_RUN, SURVEY_HELP, SURVEY_VERSION, SURVEY_LIST_PROBES };
+enum survey_action { SURVEY_RUN, SURVEY_HELP, SURVEY_VERSION, SURVEY_LIST_PROBES, SURVEY_SWEEPS };
 
 enum { SURVEY_WORLD_MAX = 16 };
 
@@ -46,7 +46,8 @@ struct survey_options {
     const char *mpi_library;
     bool anonymous; /* write pseudonyms instead of names */
     bool list_probes, version;
-    const char *help; /* the form of the help (options_print); NULL: none */
+    const char *sweeps; /* a file or folder of sweeps to analyse */
+    const char *help;   /* the form of the help (options_print); NULL: none */
 };
 
 /* Reads argv[1..]. Sets the defaults first. -EINVAL with a one-line message, which suggests the

@@ -73,7 +73,7 @@ static uint64_t sweep_with(uint64_t stride_bytes, uint64_t *out_loads)
     counter.loads = 0;
     const struct study *study = &context.studies[STUDY_L1_DATA];
     if (sweep_measure(&context, study, &range, &curve, &err) ||
-        sweep_onset(study, &curve, 1, &onset, &err))
+        sweep_onset(study, curve.sizes, curve.miss_shares, curve.count, 1, &onset, &err))
         fail_msg("%s", err.text);
     assert_true(onset.change.found);
     assert_int_equal(counter.widest, curve.count);
@@ -110,12 +110,14 @@ static void one_odd_size(void **state)
         curve.sizes[i] = 1024 * (i + 1);
         curve.miss_shares[i] = i == 17 ? 0.4 : i < 45 ? 0 : 0.3 + 0.01 * (double)i;
     }
-    assert_int_equal(sweep_onset(&study, &curve, 1, &onset, &err), 0);
+    assert_int_equal(
+        sweep_onset(&study, curve.sizes, curve.miss_shares, curve.count, 1, &onset, &err), 0);
     assert_true(onset.change.found);
     assert_int_equal(onset.fits_bytes, 45 * 1024);
     for (size_t i = 40; i < curve.count; i++)
         curve.miss_shares[i] = 0;
-    assert_int_equal(sweep_onset(&study, &curve, 1, &onset, &err), 0);
+    assert_int_equal(
+        sweep_onset(&study, curve.sizes, curve.miss_shares, curve.count, 1, &onset, &err), 0);
     assert_false(onset.change.found);
 }
 
@@ -131,7 +133,8 @@ static void slow_onset(void **state)
         curve.sizes[i] = 1024 * (i + 1);
         curve.miss_shares[i] = 0.001 + (i < 100 ? 0 : 0.004 * (double)(i - 99));
     }
-    assert_int_equal(sweep_onset(&study, &curve, 1, &onset, &err), 0);
+    assert_int_equal(
+        sweep_onset(&study, curve.sizes, curve.miss_shares, curve.count, 1, &onset, &err), 0);
     assert_true(onset.change.found);
     assert_in_range(onset.fits_bytes, 100 * 1024, 103 * 1024);
 }

@@ -222,7 +222,8 @@ static int sweep_coarse(struct probe_context *context, const struct study *study
         int rc = sweep_measure(context, study, &range, &curve, err);
         if (rc)
             return rc;
-        rc = sweep_onset(study, &curve, probe_analysis_seed(context), out_onset, err);
+        rc = sweep_onset(study, curve.sizes, curve.miss_shares, curve.count,
+                         probe_analysis_seed(context), out_onset, err);
         if (rc)
             return rc;
         *out_step_lines = step;
@@ -249,7 +250,10 @@ static int sweep_fine(struct probe_context *context, const struct study *study, 
                                       .repeats = FINE_REPEATS};
     struct sweep_curve curve;
     int rc = sweep_measure(context, study, &range, &curve, err);
-    return rc ? rc : sweep_onset(study, &curve, probe_analysis_seed(context), out_onset, err);
+    if (rc)
+        return rc;
+    return sweep_onset(study, curve.sizes, curve.miss_shares, curve.count,
+                       probe_analysis_seed(context), out_onset, err);
 }
 
 /* L1.5 sees only what L1 misses: of 40 simulated GPUs that were drawn at random and reported as

@@ -70,6 +70,8 @@ struct line_span line_span_of(const struct line_observation *o, struct line_hypo
                               double systematic)
 {
     double units = (double)o->units, all = (double)o->layout.elements;
+    if (o->reach.units > 0) /* strides up to the line begin to miss at the same size */
+        return (struct line_span){o->reach.units, systematic * o->reach.units};
     double resident = resident_elements(&o->layout, &o->share, fmax(1, h.line / units));
     double evicted = resident - o->share.hits * all;
     struct line_span span = {.units = resident * units};
@@ -111,10 +113,15 @@ static double beyond_off(const struct line_observation *o, struct line_hypothesi
     double passes = (double)o->layout.elements * units / capacity.units; /* over all sets */
     double part = passes - floor(passes);
     double unused = portable_pow(1 - 1 / growth, floor(passes)) * (1 - part / growth);
+    if (o->reach.units > 0) { /* an array that begins to miss has filled its sets */
+        unused = 0;
+        error = portable_hypot(error, o->reach.error);
+    }
     double least = capacity.units + (1 - UNSEEN) * fmax(0, (1 - unused) * full - capacity.units);
     if (span.units > full)
         return (span.units - full) / error;
-    return span.units >= least || o->share.hits > FULL_SHARE ? 0 : (span.units - least) / error;
+    bool full_array = o->open || o->share.hits > FULL_SHARE;
+    return span.units >= least || full_array ? 0 : (span.units - least) / error;
 }
 
 static double misfit_of(const struct line_evidence *e, struct line_hypothesis h)
@@ -128,7 +135,8 @@ static double misfit_of(const struct line_evidence *e, struct line_hypothesis h)
         struct line_span span = line_span_of(o, h, e->systematic);
         double off = (double)o->units > h.line ? beyond_off(o, h, capacity, e->systematic)
                                                : (span.units - capacity.units) / span.error;
-        if ((double)o->units > h.line && off < 0)
+        /* A sweep may begin to miss early, but not late. */
+        if (((double)o->units > h.line || o->reach.units > 0) && off < 0)
             shortages[o->units] += off * off;
         else
             sum += off * off;
@@ -151,7 +159,8 @@ struct line_verdict line_judge(const struct line_evidence *e)
 {
     struct line_verdict v = {0};
     double least = INFINITY, next = INFINITY;
-    for (uint64_t units = 1; units <= LINE_UNITS_MAX; units++) {
+    uint64_t step = e->multiple ? e->multiple : 1;
+    for (uint64_t units = step; units <= LINE_UNITS_MAX; units += step) {
         struct line_hypothesis h;
         double off = line_misfit(e, units, &h);
         if (off < least) {
@@ -394,12 +403,17 @@ static void keep_contrast(struct study *study, const struct line_evidence *e,
     }
 }
 
+double line_confidence(const struct line_verdict *verdict)
+{
+    return 1 / (1 + portable_exp(-verdict->clear / CAUTION));
+}
+
 static void line_settle(struct study *study, const struct line_evidence *e,
                         const struct line_verdict *verdict)
 {
     double line = verdict->best.line;
     study->line_bytes = (uint64_t)line * study->fetch_bytes;
-    study->line_confidence = 1 / (1 + portable_exp(-verdict->clear / CAUTION));
+    study->line_confidence = line_confidence(verdict);
     study->resident_bytes = line_capacity(e, verdict->best).units * (double)study->fetch_bytes;
     study->touch_bytes = study->line_bytes;
     if (study->line_confidence < LINE_SURE)

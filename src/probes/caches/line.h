@@ -31,21 +31,27 @@ enum {
     LINE_STRIDE_MAX = 255, /* longest stride */
 };
 
+/* A capacity in fetch units, and its standard error. */
+struct line_span {
+    double units, error;
+};
+
+/* What stayed resident of an oversized array; or, of a sweep of sizes, the largest array without a
+ * miss. */
 struct line_observation {
     uint64_t units; /* stride, in fetch units, up to LINE_STRIDE_MAX */
     struct resident_layout layout;
     struct resident_share share;
+    struct line_span reach; /* instead of layout and share, and the step of the sweep; units 0:
+                               not from a sweep */
+    bool open;              /* no array of the sweep missed: it may reach further */
 };
 
 struct line_evidence {
     struct line_observation items[LINE_OBSERVATIONS_MAX];
     size_t count;
     double systematic; /* share by which any span may be wrong, however often it was measured */
-};
-
-/* A capacity in fetch units, and its standard error. */
-struct line_span {
-    double units, error;
+    uint64_t multiple; /* lines are multiples of this many units; 0: of one */
 };
 
 /* A line of this many fetch units. What is loaded last stays resident under any policy; under LRU
@@ -73,5 +79,8 @@ struct line_verdict {
 };
 
 struct line_verdict line_judge(const struct line_evidence *e);
+
+/* 0..1 */
+double line_confidence(const struct line_verdict *verdict);
 
 #endif

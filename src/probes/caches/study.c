@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/portable_math.h"
+#include "probes/caches/fetch.h"
 #include "probes/caches/level.h"
 #include "probes/caches/line.h"
 #include "probes/caches/resident.h"
@@ -205,35 +205,8 @@ enum {
 /* The search by doubling ends here: no L1 of any GPU is this large. */
 static const uint64_t REGION_MAX_BYTES = 4 * 1024 * 1024;
 
-/* The least contrast between words that begin a fetch unit and the others. */
-static const double FETCH_CLEAR = 0.3;
-
 /* A size does not fit if more than this share of its loads misses, without strays. */
 static const double OVER_SHARE = 0.02;
-
-/* Log-likelihood of `hits` in `count` draws at their own rate. */
-static double certainty(double hits, double count)
-{
-    double rate = count > 0 ? hits / count : 0;
-    return rate > 0 && rate < 1
-               ? hits * portable_log(rate) + (count - hits) * portable_log(1 - rate)
-               : 0;
-}
-
-/* How well "every d-th word misses, the others do not" explains the misses; highest for the fetch
- * unit. A multiple of it leaves misses among the others, a fraction has hits among its own words.
- * contrast: share of misses among the d-th words, less that among the others. */
-static double study_explain_misses(const uint32_t *misses, size_t words, size_t d,
-                                   double *out_contrast)
-{
-    double on = 0, off = 0, on_count = 0, off_count = 0;
-    for (size_t i = 0; i < words; i++) {
-        *(i % d ? &off : &on) += misses[i];
-        *(i % d ? &off_count : &on_count) += FETCH_JOBS;
-    }
-    *out_contrast = on / on_count - (off_count > 0 ? off / off_count : 0);
-    return certainty(on, on_count) + certainty(off, off_count);
-}
 
 /* A cold chase word by word misses once per fetch unit. The memory is already in L2, so that all
  * misses are alike: earlier launches brought constant memory there, a first pass past the cache
@@ -255,10 +228,9 @@ static struct device_job fetch_job(const struct probe_context *context, const st
 
 static int measure_fetch(struct probe_context *context, struct study *study, struct err *err)
 {
-    enum { WORDS = FETCH_BYTES / WORD_BYTES, UNIT_MAX = 1024 / WORD_BYTES };
+    enum { WORDS = FETCH_BYTES / WORD_BYTES, UNIT_MAX_BYTES = 1024 };
     uint32_t misses[WORDS] = {0};
     struct device_job jobs[FETCH_JOBS];
-    study->fetch_contrast = 0;
     for (size_t i = 0; i < FETCH_JOBS; i++)
         jobs[i] = fetch_job(context, study);
     struct device_answer *answers;
@@ -269,36 +241,15 @@ static int measure_fetch(struct probe_context *context, struct study *study, str
         for (size_t k = 0; k < WORDS && k < answers[i].samples[0].kept_count; k++)
             misses[k] += answers[i].samples[0].kept[k] > study->threshold;
     chase_free(answers, FETCH_JOBS);
-    double best = -INFINITY;
-    for (size_t d = 1; d <= UNIT_MAX; d++) {
-        double contrast, likely = study_explain_misses(misses, WORDS, d, &contrast);
-        if (likely > best && contrast > 0) {
-            best = likely;
-            study->fetch_contrast = contrast;
-            study->fetch_bytes = d * WORD_BYTES;
-        }
-    }
+    const struct fetch_row row = {
+        .stride_bytes = WORD_BYTES, .loads = WORDS, .passes = FETCH_JOBS, .misses = misses};
+    const struct fetch_unit unit = fetch_judge(&row, 1, FETCH_IN_ORDER, WORD_BYTES, UNIT_MAX_BYTES);
+    study->fetch_contrast = unit.contrast;
+    if (unit.bytes)
+        study->fetch_bytes = unit.bytes;
     if (study->fetch_contrast < FETCH_CLEAR)
         return err_set(err, -ENODATA, "a word-by-word chase shows no regular misses");
     return 0;
-}
-
-/* The first index from which on sizes do not fit: the split that contradicts the fewest sizes, so
- * that a single size with conflict misses does not count. */
-static size_t first_over(const double *shares, size_t count, double limit)
-{
-    size_t best = count, wrong = 0, least;
-    for (size_t i = 0; i < count; i++)
-        wrong += shares[i] > limit;
-    least = wrong; /* split at count: everything fits */
-    for (size_t split = count; split-- > 0;) {
-        wrong += shares[split] > limit ? (size_t)-1 : 1;
-        if (wrong <= least) {
-            least = wrong;
-            best = split;
-        }
-    }
-    return best;
 }
 
 /* Doubling (thesis 3.2): all powers of two in a group of octaves at once, one size per SM. */
@@ -320,7 +271,7 @@ static int search_octave(struct probe_context *context, struct study *study, dou
         int rc = sweep_sizes(context, study, sizes, count, study->fetch_bytes, shares, err);
         if (rc)
             return rc;
-        size_t over = first_over(shares, count, limit);
+        size_t over = sweep_first_over(shares, count, limit);
         if (over > 0)
             study->region_low_bytes = sizes[over - 1];
         if (over < count) {
@@ -352,7 +303,7 @@ static int narrow_region(struct probe_context *context, struct study *study, dou
         int rc = sweep_sizes(context, study, sizes, count, unit, shares, err);
         if (rc)
             return rc;
-        size_t over = first_over(shares, count, limit);
+        size_t over = sweep_first_over(shares, count, limit);
         if (over < count)
             study->region_high_bytes = sizes[over];
         if (over > 0)

@@ -55,44 +55,66 @@ int sweep_measure(struct probe_context *context, const struct study *study,
 }
 
 /* The largest size with no measurement after the split. */
-static uint64_t largest_before(const struct sweep_curve *curve, size_t split)
+static uint64_t largest_before(const uint64_t *sizes, size_t count, size_t split)
 {
     size_t at = split - 1;
-    while (at > 0 && split < curve->count && curve->sizes[at] == curve->sizes[split])
+    while (at > 0 && split < count && sizes[at] == sizes[split])
         at--;
-    return curve->sizes[at];
+    return sizes[at];
+}
+
+size_t sweep_first_over(const double *miss_shares, size_t count, double limit)
+{
+    size_t best = count, wrong = 0, least;
+    for (size_t i = 0; i < count; i++)
+        wrong += miss_shares[i] > limit;
+    least = wrong; /* split at count: everything fits */
+    for (size_t split = count; split-- > 0;) {
+        wrong += miss_shares[split] > limit ? (size_t)-1 : 1;
+        if (wrong <= least) {
+            least = wrong;
+            best = split;
+        }
+    }
+    return best;
 }
 
 /* After the first miss, the miss share rises gradually under many policies, and the best split of a
  * ramp lies inside it. So the part before a split is searched again as long as it has a change
  * point itself. What remains is where misses begin. */
-int sweep_onset(const struct study *study, const struct sweep_curve *curve, uint64_t seed,
-                struct sweep_onset *out_onset, struct err *err)
+int sweep_onset(const struct study *study, const uint64_t *sizes, const double *miss_shares,
+                size_t count, uint64_t seed, struct sweep_onset *out_onset, struct err *err)
 {
     const struct cpd_options options = {.cost = CPD_COST_MEAN,
                                         .alpha = ALPHA,
                                         .step_min =
                                             STEP_MIN + STEP_PER_STRAY * sqrt(study->stray_share),
                                         .seed = seed};
-    double distances[SWEEP_SIZES_MAX];
+    double *distances = mem_array(count, sizeof *distances);
     struct sweep_onset onset = {0};
+    int rc = 0;
     /* Distance of the vector of classified loads (hit 0, miss 1) to the all-hit reference, per
      * load: the geometric mapping of thesis 3.3.2, with spikes cut to the height of a miss. */
-    for (size_t i = 0; i < curve->count; i++)
-        distances[i] = sqrt(curve->miss_shares[i]);
-    for (size_t end = curve->count; end;) {
+    for (size_t i = 0; i < count; i++)
+        distances[i] = sqrt(miss_shares[i]);
+    for (size_t end = count; end && !rc;) {
         struct cpd_change change;
-        int rc = cpd_test(distances, end, &options, &change);
-        if (rc)
-            return err_set(err, rc, "change-point detection failed on %zu sizes", end);
+        rc = cpd_test(distances, end, &options, &change);
+        if (rc) {
+            err_set(err, rc, "change-point detection failed on %zu sizes", end);
+            break;
+        }
         bool rise = change.found && change.step > 0;
-        if (rise || end == curve->count)
+        if (rise || end == count)
             onset.change = change;
         onset.change.found = onset.change.found && onset.change.step > 0;
         end = rise ? change.split : 0;
     }
+    free(distances);
+    if (rc)
+        return rc;
     if (onset.change.found)
-        onset.fits_bytes = largest_before(curve, onset.change.split);
+        onset.fits_bytes = largest_before(sizes, count, onset.change.split);
     *out_onset = onset;
     return 0;
 }

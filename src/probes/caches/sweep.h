@@ -35,15 +35,20 @@ int sweep_measure(struct probe_context *context, const struct study *study,
 int sweep_sizes(struct probe_context *context, const struct study *study, const uint64_t *sizes,
                 size_t count, uint64_t stride_bytes, double *out_shares, struct err *err);
 
-/* Where misses begin: the first change point of the curve. About three measurements after it are
- * needed to tell it from an outlier, so on a coarse curve it may be two sizes too late. */
+/* Where misses begin: the first change point of ascending sizes. About three measurements after it
+ * are needed to tell it from an outlier, so on a coarse curve it may be two sizes too late. */
 struct sweep_onset {
     struct cpd_change change; /* found: whether there is one at all */
     uint64_t fits_bytes;      /* the largest size before it */
 };
 
-int sweep_onset(const struct study *study, const struct sweep_curve *curve, uint64_t seed,
-                struct sweep_onset *out_onset, struct err *err);
+int sweep_onset(const struct study *study, const uint64_t *sizes, const double *miss_shares,
+                size_t count, uint64_t seed, struct sweep_onset *out_onset, struct err *err);
+
+/* The first index from which on sizes do not fit, because more than `limit` of their loads miss:
+ * the split that contradicts the fewest sizes, so that a single size with conflict misses does not
+ * count. */
+size_t sweep_first_over(const double *miss_shares, size_t count, double limit);
 
 /* Sweeps and adds the note `curve` to an existing metric, in the profile `full` only. */
 int sweep_note_cache(struct probe_context *context, const struct study *study, const char *metric,

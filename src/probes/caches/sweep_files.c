@@ -1,0 +1,888 @@
+/* Sweeps that others measured: reads the files, and applies the analysis of the survey.
+ *
+ * Unlike the survey, a file has no separate references for hits and misses, and nothing can be
+ * measured again. So the references are the two ends of the sweep, and what is reported as sure
+ * must be found by two ways. */
+#include "probes/caches/sweep_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+#include "cpd/cpd.h"
+#include "probes/caches/fetch.h"
+#include "probes/caches/level.h"
+#include "probes/caches/line.h"
+#include "probes/caches/sweep.h"
+
+enum {
+    SIDE_MIN = 3,    /* rows on either side of an edge, as in the test of a change point */
+    END_MIN = 2,     /* rows of an end of a sweep, and the share of all rows: */
+    END_SHARE = 16,  /* one of this many */
+    LATE_ROWS = 2,   /* so late may a change point be (sweep_onset) */
+    BEFORE_ROWS = 4, /* that must be free of misses before an edge */
+    BYTES_MAX = 256, /* MiB of a file */
+    SEED = 1,
+};
+
+/* Loads of the next level take at least so many times as long (as SUPPORTED_SHARE in level.c). */
+static const double NEXT_LEVEL = 1 / 0.9;
+
+/* Hits that take less than this share of the latency of the memory are those of a cache before. */
+static const double BEFORE_SHARE = 0.5;
+
+/* If more than this share of the loads of the smallest arrays misses, the sweep may begin beyond
+ * the edge (as OVER_SHARE in study.c). */
+static const double OVER_SHARE = 0.02;
+
+/* A size does not fit if it has this many misses more than the smallest ones, and as many standard
+ * deviations. */
+static const double MORE_MISSES = 1.5, DEVIATIONS = 3;
+
+/* At most this share of the rows on either side may contradict a clear edge. */
+static const double CONTRADICT = 0.05;
+
+/* If loads are in order, their addresses explain the misses nearly as well as their number, which
+ * leaves more freedom. */
+static const double SAME_CONTRAST = 0.1;
+
+/* Hits are of two levels if they differ by this factor, without the few fastest and slowest. */
+static const double APART = 1.5, FEW_HITS = 0.05;
+
+/* A latency is sure if the middle 80 % of the loads differ from it by at most this share. */
+static const double NEAR = 0.1;
+
+/* Below this confidence nothing is sure. */
+static const double SURE = 0.95;
+
+/* Strides up to the line begin to miss at the same size, but for this share. */
+static const double SYSTEMATIC = 0.01;
+
+/* One chase. */
+struct file_row {
+    double x, y; /* of Line Size: stride and array; otherwise y is 0 */
+    const double *loads;
+    size_t count;
+};
+
+enum file_figure { FIGURE_FETCH, FIGURE_LINE, FIGURE_SIZE, FIGURE_LATENCY, FIGURE_COUNT };
+
+static const struct {
+    const char *name, *key;
+    size_t columns; /* before the latencies */
+} figures[FIGURE_COUNT] = {
+    [FIGURE_FETCH] = {"Fetch Granularity", "fetch", 1},
+    [FIGURE_LINE] = {"Line Size", "line", 2},
+    [FIGURE_SIZE] = {"Size", "onset", 1},
+    [FIGURE_LATENCY] = {"Latency", "latency", 0},
+};
+
+struct sweep_file {
+    enum file_figure figure;
+    char *folder, *gpu, *memory;
+    struct file_row *rows;
+    size_t count;
+    double *numbers; /* of all rows */
+    size_t left_out; /* lines that are no numbers, or have no end */
+};
+
+struct file_finding {
+    bool known, sure;
+    double value, step;
+    double hit, miss; /* cycles, timer included */
+    char why[200];
+};
+
+static void sweep_file_fini(struct sweep_file *file)
+{
+    free(file->folder);
+    free(file->gpu);
+    free(file->memory);
+    free(file->rows);
+    free(file->numbers);
+}
+
+/* Rows of a file in the order in which they are searched. Of Line Size: by array, long strides
+ * first, so that the first rows hit and the last ones miss. */
+static int file_row_order(const void *a, const void *b)
+{
+    const struct file_row *p = a, *q = b;
+    if (p->y != q->y)
+        return p->y < q->y ? -1 : 1;
+    if (p->y > 0)
+        return (p->x < q->x) - (p->x > q->x);
+    return (p->x > q->x) - (p->x < q->x);
+}
+
+/* Splits "<GPU> - <memory> <figure>.txt". False if the name has another form. */
+static bool parse_name(const char *path, struct sweep_file *file)
+{
+    const char *name = str_last_part(path), *dash = strstr(name, " - ");
+    for (const char *next = dash; next; next = strstr(next + 1, " - "))
+        dash = next;
+    size_t length = strlen(name), tail = strlen(".txt");
+    if (!dash || length < tail || strcmp(name + length - tail, ".txt") != 0)
+        return false;
+    length -= tail;
+    for (file->figure = 0; file->figure < FIGURE_COUNT; file->figure++) {
+        const char *word = figures[file->figure].name;
+        const char *at = name + length - strlen(word);
+        if (at <= dash + strlen(" - ") || strncmp(at, word, strlen(word)) != 0 || at[-1] != ' ')
+            continue;
+        file->folder = str_copy_n(path, (size_t)(name - path));
+        file->gpu = str_copy_n(name, (size_t)(dash - name));
+        file->memory = str_copy_n(dash + 3, (size_t)(at - 1 - dash - 3));
+        return true;
+    }
+    return false;
+}
+
+/* Appends the numbers of a line; false if it is no list of numbers that are not negative. */
+static bool parse_line(char *line, struct sweep_file *file, size_t *used, size_t *capacity)
+{
+    size_t before = *used;
+    char *rest = line;
+    for (char *word; (word = strsep(&rest, ","));) {
+        double value;
+        if (!rest && !*word && *used > before)
+            break; /* a comma at the end */
+        if (str_parse_f64(word, &value) || value < 0) {
+            *used = before;
+            return false;
+        }
+        file->numbers = mem_grow(file->numbers, capacity, *used + 1, sizeof *file->numbers);
+        file->numbers[(*used)++] = value;
+    }
+    return *used > before + figures[file->figure].columns;
+}
+
+/* Reads the rows. Lines that are no numbers are left out, and a last line without an end: it may
+ * have been cut inside a number. */
+static int read_rows(FILE *stream, const char *path, struct sweep_file *file, struct err *err)
+{
+    char *line = NULL;
+    size_t size = 0, used = 0, numbers = 0, rows = 0, bytes = 0, *starts = NULL, places = 0;
+    size_t columns = figures[file->figure].columns;
+    for (ssize_t length; (length = getline(&line, &size, stream)) > 0;) {
+        bool whole = line[length - 1] == '\n';
+        size_t before = used;
+        bytes += (size_t)length;
+        if (bytes >> 20 >= BYTES_MAX) {
+            free(line);
+            free(starts);
+            return err_set_at(err, -EFBIG, path, 0, 0, "more than %d MiB", BYTES_MAX);
+        }
+        while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
+            line[--length] = 0;
+        if (!length)
+            continue;
+        if (!whole || !parse_line(line, file, &used, &numbers)) {
+            file->left_out++;
+            used = before;
+            continue;
+        }
+        starts = mem_grow(starts, &places, rows + 2, sizeof *starts);
+        starts[rows++] = before;
+        starts[rows] = used;
+    }
+    free(line);
+    file->rows = mem_array(rows, sizeof *file->rows);
+    for (file->count = 0; file->count < rows; file->count++) {
+        const double *at = file->numbers + starts[file->count];
+        file->rows[file->count] =
+            (struct file_row){.x = columns ? at[0] : 0,
+                              .y = columns > 1 ? at[1] : 0,
+                              .loads = at + columns,
+                              .count = starts[file->count + 1] - starts[file->count] - columns};
+    }
+    free(starts);
+    sort_stable(file->rows, file->count, sizeof *file->rows, file_row_order);
+    return 0;
+}
+
+/* -ENOMSG: not a sweep, by its name. */
+static int sweep_file_read(const char *path, struct sweep_file *out_file, struct err *err)
+{
+    struct sweep_file file = {0};
+    if (!parse_name(path, &file))
+        return err_set_at(err, -ENOMSG, path, 0, 0,
+                          "not named \"<GPU> - <memory> <figure>.txt\" with the figure Size, Line "
+                          "Size, Fetch Granularity or Latency");
+    FILE *stream = fopen(path, "re");
+    int rc = stream ? read_rows(stream, path, &file, err) : -errno;
+    if (!stream)
+        err_set_at(err, rc, path, 0, 0, "cannot be opened: %s", strerror(-rc));
+    else
+        fclose(stream);
+    if (rc) {
+        sweep_file_fini(&file);
+        return rc;
+    }
+    *out_file = file;
+    return 0;
+}
+
+/* Hits and misses. */
+
+static void pool_add_rows(struct pool *pool, const struct file_row *rows, size_t count,
+                          double above, double up_to)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < rows[i].count; k++)
+            if (rows[i].loads[k] > above && rows[i].loads[k] <= up_to)
+                pool_add_load(pool, fmin(rows[i].loads[k], UINT32_MAX));
+}
+
+static double row_misses(const struct file_row *row, double threshold)
+{
+    double misses = 0;
+    for (size_t i = 0; i < row->count; i++)
+        misses += row->loads[i] > threshold;
+    return misses;
+}
+
+static size_t end_rows(size_t count)
+{
+    return count / END_SHARE > END_MIN ? count / END_SHARE : END_MIN;
+}
+
+/* The two levels between which the rows change: the first rows are taken to hit, and of the last
+ * ones the slow loads to miss. False if there are no two. stray_share: of the first rows. */
+static bool levels_find(const struct file_row *rows, size_t count, struct study *study)
+{
+    size_t ends = end_rows(count);
+    struct pool *pools = mem_array(3, sizeof *pools), *first = pools, *fast = pools + 1,
+                *slow = pools + 2;
+    bool found = false;
+    if (count < 2 * ends)
+        goto out;
+    pool_add_rows(first, rows, ends, -1, INFINITY);
+    pool_add_rows(fast, rows + count - ends, ends, -1, INFINITY);
+    double threshold = contrast_between(first, fast).threshold;
+    *fast = (struct pool){0};
+    pool_add_rows(fast, rows, ends, -1, threshold);
+    pool_add_rows(slow, rows + count - ends, ends, threshold, INFINITY);
+    if (!fast->all || !slow->all)
+        goto out;
+    level_settle(study, fast, slow);
+    study->stray_share = 1 - pool_share_below(first, study->threshold);
+    found = study->hit_cycles * NEXT_LEVEL < study->miss_cycles;
+out:
+    free(pools);
+    return found;
+}
+
+/* Whether misses are those of a level before the other one's. */
+static bool is_lower(const struct study *lower, const struct study *study)
+{
+    return lower->stray_share <= OVER_SHARE && lower->miss_cycles * NEXT_LEVEL < study->miss_cycles;
+}
+
+/* More misses than this are more than strays. */
+static double most_strays(const struct study *study, size_t loads)
+{
+    double strays = study->stray_share * (double)loads;
+    return strays + MORE_MISSES + DEVIATIONS * sqrt(strays);
+}
+
+/* Where misses begin. */
+
+struct edge {
+    struct study study;
+    size_t at;      /* the first row that does not fit */
+    bool clear;     /* nearly no row contradicts it, and those before have no more strays */
+    bool confirmed; /* the change point is there too */
+    double confidence;
+    size_t by_mean; /* the first row that is slower on average */
+};
+
+/* The first row from which on the mean latency is higher than that of any of the first rows. */
+static size_t first_slower(const double *means, size_t count, size_t first)
+{
+    double limit = means[0];
+    for (size_t i = 1; i < first; i++)
+        limit = fmax(limit, means[i]);
+    return sweep_first_over(means, count, limit + OVER_SHARE);
+}
+
+/* The change point: the first row after it, 0 if there is none. */
+static size_t change_point(const struct study *study, const uint64_t *sizes, const double *shares,
+                           size_t count, double *out_confidence)
+{
+    struct sweep_onset onset;
+    struct err ignored = {0};
+    if (sweep_onset(study, sizes, shares, count, SEED, &onset, &ignored) || !onset.change.found)
+        return 0;
+    *out_confidence = onset.change.confidence;
+    return onset.change.split;
+}
+
+/* Whether a change point is at this row, or as late as it may be. */
+static bool is_there(size_t change, size_t at)
+{
+    return change + 1 >= at && change <= at + LATE_ROWS;
+}
+
+/* Whether the rows just before have more misses together than strays explain. */
+static bool misses_before(const struct file_row *rows, size_t at, const struct study *study)
+{
+    double misses = 0;
+    size_t loads = 0;
+    for (size_t i = at > BEFORE_ROWS ? at - BEFORE_ROWS : 0; i < at; i++) {
+        misses += row_misses(&rows[i], study->threshold);
+        loads += rows[i].count;
+    }
+    return misses > most_strays(study, loads);
+}
+
+/* Whether the edge cannot be at another row: the first row that misses has twice as many misses as
+ * could be seen, and in the rows behind it they grow so fast that not even one row before had any.
+ */
+static bool is_sharp(const struct file_row *rows, size_t count, size_t at,
+                     const struct study *study)
+{
+    size_t later = at + LATE_ROWS + 1 < count ? at + LATE_ROWS + 1 : count - 1;
+    double strays = study->stray_share * (double)rows[at].count;
+    double seen = most_strays(study, rows[at].count) - strays;
+    double more = row_misses(&rows[later], study->threshold) - strays - DEVIATIONS * sqrt(strays);
+    return row_misses(&rows[at], study->threshold) - strays >= 2 * seen &&
+           seen * (double)(later - at + 1) <= more;
+}
+
+/* The first row from which on misses are more than strays explain. The share of strays is first
+ * that of the first rows, then that of all rows before. */
+static size_t first_missing(const struct file_row *rows, size_t count, struct study *study,
+                            double *over)
+{
+    size_t at = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        double misses = 0, loads = 0;
+        for (size_t i = 0; i < at; i++) {
+            misses += row_misses(&rows[i], study->threshold);
+            loads += (double)rows[i].count;
+        }
+        if (loads > 0)
+            study->stray_share = misses / loads;
+        for (size_t i = 0; i < count; i++)
+            over[i] = row_misses(&rows[i], study->threshold) - most_strays(study, rows[i].count);
+        at = sweep_first_over(over, count, 0);
+    }
+    return at;
+}
+
+/* Finds an edge by three ways: the first row from which on misses are more than strays explain, the
+ * change point, and the mean latency, which does not depend on the threshold: a latency that is
+ * itself a mean of hits and misses counts as the share that missed. */
+static bool edge_find(const struct file_row *rows, size_t count, struct edge *out_edge)
+{
+    struct edge edge = {0};
+    struct study *study = &edge.study;
+    if (count < 2 * SIDE_MIN || !levels_find(rows, count, study))
+        return false;
+    double *shares = mem_array(count, sizeof *shares), *over = mem_array(count, sizeof *over);
+    double *means = mem_array(count, sizeof *means);
+    uint64_t *sizes = mem_array(count, sizeof *sizes);
+    edge.at = first_missing(rows, count, study, over);
+    for (size_t i = 0; i < count; i++) {
+        double above = cpd_mean(rows[i].loads, rows[i].count) - study->hit_cycles;
+        sizes[i] = (uint64_t)rows[i].x;
+        shares[i] = row_misses(&rows[i], study->threshold) / (double)rows[i].count;
+        means[i] = fmin(fmax(above / (study->miss_cycles - study->hit_cycles), 0), 1);
+    }
+    bool found = edge.at > 0 && edge.at < count;
+    if (found) {
+        double before = 0, after = 0; /* rows that contradict */
+        for (size_t i = 0; i < count; i++)
+            *(i < edge.at ? &before : &after) += (over[i] > 0) != (i >= edge.at);
+        edge.clear = before <= CONTRADICT * (double)edge.at &&
+                     after <= CONTRADICT * (double)(count - edge.at) &&
+                     !misses_before(rows, edge.at, study) && is_sharp(rows, count, edge.at, study);
+        size_t change = change_point(study, sizes, shares, count, &edge.confidence);
+        edge.confirmed = change && is_there(change, edge.at) && edge.at >= SIDE_MIN &&
+                         count - edge.at >= SIDE_MIN;
+        edge.by_mean = first_slower(means, count, edge.at / 2);
+        *out_edge = edge;
+    }
+    free(shares);
+    free(over);
+    free(means);
+    free(sizes);
+    return found;
+}
+
+/* Whether the same loads of the first rows miss again and again: these are no strays, which hit any
+ * load. The first load of a chase may always be slow. */
+static bool same_loads_miss(const struct file_row *rows, size_t count, double threshold)
+{
+    size_t ends = end_rows(count);
+    double pairs = 0, misses = 0, loads = 0;
+    for (size_t i = 0; i < ends; i++) {
+        misses += row_misses(&rows[i], threshold);
+        loads += (double)rows[i].count;
+    }
+    for (size_t k = 1; k < rows[0].count; k++) {
+        double missed = 0;
+        for (size_t i = 0; i < ends; i++)
+            missed += k < rows[i].count && rows[i].loads[k] > threshold;
+        pairs += missed * (missed - 1) / 2;
+    }
+    double share = misses / loads;
+    double chance = (double)rows[0].count * (double)(ends * (ends - 1)) / 2 * share * share;
+    return pairs > MORE_MISSES + chance + DEVIATIONS * sqrt(chance);
+}
+
+/* The array of which most elements hit, if whole passes were timed, and how many bytes they span:
+ * an element that hits has stayed since the pass before, so the cache holds at least these. False
+ * if passes are only timed in part. The last load of a pass may be missing. */
+static bool most_hits(const struct file_row *rows, size_t count, double threshold,
+                      double *out_bytes, double *out_array)
+{
+    double stride = rows[0].x / (double)(rows[0].count + 1), best = 0;
+    bool varies = false;
+    for (size_t i = 0; i < count; i++) {
+        double elements = rows[i].x / stride;
+        varies |= rows[i].count != rows[0].count;
+        if ((double)rows[i].count + 1 < floor(elements))
+            continue;
+        double hits = (elements - row_misses(&rows[i], threshold)) * stride;
+        if (hits > best) {
+            best = hits;
+            *out_array = rows[i].x;
+        }
+    }
+    *out_bytes = best;
+    return varies && stride == floor(stride);
+}
+
+static void find_onset(const struct sweep_file *file, struct file_finding *f)
+{
+    const struct file_row *rows = file->rows;
+    struct edge edge, lower;
+    double further = 0, held, array = 0;
+    f->step = file->count > 1 ? rows[1].x - rows[0].x : 0;
+    if (!edge_find(rows, file->count, &edge)) {
+        struct study study = {0};
+        bool two = levels_find(rows, file->count, &study);
+        f->hit = study.hit_cycles;
+        f->miss = two ? study.miss_cycles : 0;
+        snprintf(f->why, sizeof f->why,
+                 "no size from which on misses begin: the edge of the cache is not in this sweep");
+        return;
+    }
+    /* Before an edge there may be that of a lower level. */
+    while (edge_find(rows, edge.at, &lower) && lower.clear && is_lower(&lower.study, &edge.study)) {
+        further = further > 0 ? further : rows[edge.at - 1].x;
+        edge = lower;
+    }
+    bool by_mean = edge.by_mean + 1 >= edge.at; /* not earlier */
+    if (edge.by_mean && edge.by_mean < edge.at)
+        edge.at = edge.by_mean;
+    f->known = true;
+    f->value = rows[edge.at - 1].x;
+    f->step = rows[edge.at].x - f->value;
+    f->hit = edge.study.hit_cycles;
+    f->miss = edge.study.miss_cycles;
+    bool begins = edge.study.stray_share <= OVER_SHARE &&
+                  !same_loads_miss(rows, file->count, edge.study.threshold);
+    f->sure = edge.confirmed && by_mean && edge.clear && edge.confidence >= SURE && begins;
+    if (!begins)
+        snprintf(
+            f->why, sizeof f->why,
+            "%.1f %% of the loads of the smallest arrays miss: the sweep may begin beyond the edge",
+            100 * edge.study.stray_share);
+    else if (!f->sure)
+        snprintf(f->why, sizeof f->why,
+                 "the change point and the first misses are not at the same size");
+    if (most_hits(rows, file->count, edge.study.threshold, &held, &array) &&
+        (!begins || held > f->value + f->step)) {
+        f->value = array;
+        f->sure = false;
+        snprintf(f->why, sizeof f->why,
+                 "%s arrays miss too, but in this one most elements hit: %.0f B",
+                 begins ? "smaller" : "the smallest", held);
+    }
+    if (further > 0 && !*f->why)
+        snprintf(f->why, sizeof f->why, "a further level begins to miss after %.0f B", further);
+}
+
+/* The fetch unit. */
+
+/* The stride unit of all rows: their greatest common divisor. */
+static uint64_t common_stride(const struct file_row *rows, size_t count)
+{
+    uint64_t common = (uint64_t)rows[0].x;
+    for (size_t i = 1; i < count; i++)
+        for (uint64_t rest = (uint64_t)rows[i].x; rest;) {
+            uint64_t next = common % rest;
+            common = rest;
+            rest = next;
+        }
+    return common;
+}
+
+/* Judges the rows in all orders; the orders that explain the misses best count. */
+static struct fetch_unit judge_orders(const struct fetch_row *rows, size_t count, uint64_t word,
+                                      uint64_t longest, struct fetch_unit *out_by_count)
+{
+    struct fetch_unit best = {.likely = -INFINITY};
+    for (enum fetch_order order = FETCH_IN_ORDER; order <= FETCH_WITHOUT_FIRST; order++) {
+        struct fetch_unit unit = fetch_judge(rows, count, order, word, longest);
+        if (unit.likely > best.likely)
+            best = unit;
+    }
+    *out_by_count = fetch_judge(rows, count, FETCH_IN_RANDOM_ORDER, word, longest);
+    return best.contrast >= out_by_count->contrast - SAME_CONTRAST ? best : *out_by_count;
+}
+
+/* The last rows may miss more slowly than the others. If no load takes a time in most of the range
+ * between a hit and the threshold, the threshold belongs there. */
+static double lower_threshold(const struct file_row *rows, size_t count, const struct study *study)
+{
+    struct pool *all = mem_array(1, sizeof *all);
+    double below = study->hit_cycles, from = 0, widest = 0;
+    pool_add_rows(all, rows, count, study->hit_cycles, study->threshold);
+    for (uint32_t bin = 0; bin < DEVICE_BIN_COUNT; bin++) {
+        double cycles = device_bin_cycles(bin);
+        if (!all->counts[bin] || cycles <= below)
+            continue;
+        if (cycles - below > widest) {
+            widest = cycles - below;
+            from = below;
+        }
+        below = cycles;
+    }
+    free(all);
+    return widest > (study->threshold - study->hit_cycles) / 2 ? from + widest / 2
+                                                               : study->threshold;
+}
+
+struct fetch_found {
+    struct study study;
+    struct fetch_unit unit;
+    bool agree; /* the addresses and the number of misses say the same */
+};
+
+/* The fetch unit of all rows, by the levels of the first `shorter` ones. */
+static bool fetch_find(const struct file_row *rows, size_t count, size_t shorter,
+                       struct fetch_found *out_found)
+{
+    struct fetch_found found = {0};
+    if (shorter < 2 * SIDE_MIN || !levels_find(rows, shorter, &found.study))
+        return false;
+    found.study.threshold = lower_threshold(rows, count, &found.study);
+    struct fetch_row *fetch = mem_array(count, sizeof *fetch);
+    size_t loads = 0;
+    for (size_t i = 0; i < count; i++)
+        loads += rows[i].count;
+    uint32_t *misses = mem_array(loads, sizeof *misses), *next = misses;
+    for (size_t i = 0; i < count; i++) {
+        fetch[i] = (struct fetch_row){.stride_bytes = (uint64_t)rows[i].x,
+                                      .loads = rows[i].count,
+                                      .passes = 1,
+                                      .misses = next};
+        for (size_t k = 0; k < rows[i].count; k++)
+            *next++ = rows[i].loads[k] > found.study.threshold;
+    }
+    struct fetch_unit by_count;
+    found.unit = judge_orders(fetch, count, common_stride(rows, count), (uint64_t)rows[count - 1].x,
+                              &by_count);
+    found.agree = found.unit.bytes == by_count.bytes;
+    free(misses);
+    free(fetch);
+    *out_found = found;
+    return found.unit.bytes && found.unit.contrast >= FETCH_CLEAR;
+}
+
+/* Whether the loads that count as hits are of two levels themselves. */
+static bool hits_of_two_levels(const struct file_row *rows, size_t count, double threshold)
+{
+    struct pool *hits = mem_array(1, sizeof *hits);
+    pool_add_rows(hits, rows, count, -1, threshold);
+    bool two = hits->all && pool_reading(hits, 1 - FEW_HITS) > APART * pool_reading(hits, FEW_HITS);
+    free(hits);
+    return two;
+}
+
+static void find_fetch(const struct sweep_file *file, struct file_finding *f)
+{
+    const struct file_row *rows = file->rows;
+    struct fetch_found found, lower;
+    size_t count = file->count;
+    f->step = count > 1 ? rows[1].x - rows[0].x : 0;
+    if (rows[0].x < 1 || !fetch_find(rows, count, count, &found)) {
+        snprintf(f->why, sizeof f->why, "no regular misses");
+        return;
+    }
+    /* Among shorter strides, the misses of a lower level may show. */
+    for (size_t shorter = count;; found = lower) {
+        while (shorter && rows[shorter - 1].x >= (double)found.unit.bytes)
+            shorter--;
+        if (!fetch_find(rows, count, shorter, &lower) || lower.unit.bytes >= found.unit.bytes ||
+            lower.unit.contrast < found.unit.contrast - SAME_CONTRAST)
+            break;
+    }
+    f->known = true;
+    f->value = (double)found.unit.bytes;
+    f->hit = found.study.hit_cycles;
+    f->miss = found.study.miss_cycles;
+    bool two = hits_of_two_levels(rows, count, found.study.threshold);
+    f->sure = found.unit.contrast >= SURE && found.agree && !two && f->value < rows[count - 1].x;
+    if (two)
+        snprintf(f->why, sizeof f->why, "the hits are of two levels themselves");
+    else if (!f->sure)
+        snprintf(f->why, sizeof f->why, "contrast %.2f%s", found.unit.contrast,
+                 found.agree ? "" : ", and the number of misses says otherwise");
+}
+
+/* Another file of the same GPU and memory; false if there is none. */
+static bool read_sibling(const struct sweep_file *file, enum file_figure figure,
+                         struct sweep_file *out_sibling)
+{
+    struct err ignored = {0};
+    char *path =
+        str_format("%s%s - %s %s.txt", file->folder, file->gpu, file->memory, figures[figure].name);
+    bool is = !sweep_file_read(path, out_sibling, &ignored);
+    free(path);
+    return is;
+}
+
+/* The line. */
+
+/* The reach of each stride, in units of the greatest common divisor of the strides. */
+static bool add_reach(const struct file_row *rows, size_t count, const struct study *study,
+                      double unit, struct line_evidence *e)
+{
+    double *over = mem_array(count, sizeof *over);
+    for (size_t i = 0; i < count; i++)
+        over[i] = row_misses(&rows[i], study->threshold) - most_strays(study, rows[i].count);
+    size_t at = sweep_first_over(over, count, 0);
+    free(over);
+    double units = rows[0].x / unit;
+    if (at == 0 || units > LINE_STRIDE_MAX || e->count == LINE_OBSERVATIONS_MAX)
+        return at > 0;
+    double step = count > 1 ? (rows[count - 1].y - rows[0].y) / (double)(count - 1) : 0;
+    e->items[e->count++] = (struct line_observation){.units = (uint64_t)units,
+                                                     .reach = {rows[at - 1].y / unit, step / unit},
+                                                     .open = at == count};
+    return true;
+}
+
+static int by_stride(const void *a, const void *b)
+{
+    const struct file_row *p = a, *q = b;
+    if (p->x != q->x)
+        return p->x < q->x ? -1 : 1;
+    return (p->y > q->y) - (p->y < q->y);
+}
+
+/* False if even the smallest arrays miss at some stride. */
+static bool gather_reaches(const struct file_row *rows, size_t count, const struct study *study,
+                           double unit, struct line_evidence *e)
+{
+    bool all = true;
+    e->count = 0;
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && rows[end].x == rows[i].x;)
+            end++;
+        all &= add_reach(rows + i, end - i, study, unit, e);
+    }
+    return all && e->count;
+}
+
+/* Strides beyond the line never begin to miss earlier than others. */
+static bool reaches_fit(const struct line_evidence *e, struct line_hypothesis line)
+{
+    double capacity = line_capacity(e, line).units;
+    for (size_t i = 0; i < e->count; i++)
+        if (e->items[i].reach.units < capacity - e->items[i].reach.error)
+            return false;
+    return true;
+}
+
+/* The fetch unit of the same memory, if it is known surely; else 0. */
+static double sibling_fetch(const struct sweep_file *file)
+{
+    struct sweep_file fetch;
+    struct file_finding unit = {0};
+    if (!read_sibling(file, FIGURE_FETCH, &fetch))
+        return 0;
+    if (fetch.count)
+        find_fetch(&fetch, &unit);
+    sweep_file_fini(&fetch);
+    return unit.sure ? unit.value : 0;
+}
+
+static void find_line(const struct sweep_file *file, struct file_finding *f)
+{
+    struct study study = {0};
+    if (!levels_find(file->rows, file->count, &study)) {
+        snprintf(f->why, sizeof f->why,
+                 "no array misses, or all do: the edge of the cache is not in this sweep");
+        return;
+    }
+    f->hit = study.hit_cycles;
+    f->miss = study.miss_cycles;
+    sort_stable(file->rows, file->count, sizeof *file->rows, by_stride);
+    uint64_t word = common_stride(file->rows, file->count);
+    double fetch = sibling_fetch(file), longest = file->rows[file->count - 1].x;
+    struct line_evidence *e = mem_array(1, sizeof *e);
+    e->systematic = SYSTEMATIC;
+    e->multiple = fetch > 0 && fmod(fetch, (double)word) == 0 ? (uint64_t)fetch / word : 0;
+    f->step = (double)word;
+    /* If the threshold that misjudges the fewest loads lets hits near the edge seem to miss, the
+     * middle between both levels is tried. */
+    for (int attempt = 0; attempt < 2 && !f->sure; attempt++) {
+        if (attempt)
+            study.threshold = (study.hit_cycles + study.miss_cycles) / 2;
+        if (!gather_reaches(file->rows, file->count, &study, (double)word, e)) {
+            if (!f->known)
+                snprintf(f->why, sizeof f->why,
+                         "even the smallest arrays miss: the edge of the cache is not in this "
+                         "sweep");
+            continue;
+        }
+        const struct line_verdict verdict = line_judge(e);
+        bool fit = reaches_fit(e, verdict.best);
+        f->value = verdict.best.line * (double)word;
+        f->known = f->value < longest;
+        f->sure = f->known && fit && e->multiple && line_confidence(&verdict) >= LINE_SURE;
+        f->why[0] = 0;
+        if (!f->known)
+            snprintf(f->why, sizeof f->why, "no stride surely skips a line");
+        else if (!fit)
+            snprintf(f->why, sizeof f->why, "where misses begin does not fit any line");
+        else if (!e->multiple)
+            snprintf(f->why, sizeof f->why, "the fetch unit is not known surely");
+        else if (!f->sure)
+            snprintf(f->why, sizeof f->why, "%.0f B explain the sizes nearly as well",
+                     verdict.second.line * (double)word);
+    }
+    free(e);
+}
+
+/* The latency of a hit: the median, sure if most loads are near it. */
+static void find_latency(const struct sweep_file *file, struct file_finding *f)
+{
+    struct pool *pool = mem_array(1, sizeof *pool);
+    pool_add_rows(pool, file->rows, file->count, -1, INFINITY);
+    f->known = true;
+    f->value = round(pool_reading(pool, 0.5));
+    f->step = 1;
+    f->sure = pool_reading(pool, 0.1) > (1 - NEAR) * f->value &&
+              pool_reading(pool, 0.9) < (1 + NEAR) * f->value;
+    if (!f->sure)
+        snprintf(f->why, sizeof f->why, "loads from %.0f to %.0f cycles", pool_reading(pool, 0.1),
+                 pool_reading(pool, 0.9));
+    free(pool);
+}
+
+/* Loads that are much faster than the memory itself hit a cache before it. */
+static void check_level(const struct sweep_file *file, struct file_finding *f)
+{
+    struct sweep_file sibling;
+    struct file_finding latency = {0};
+    if (!f->known || !read_sibling(file, FIGURE_LATENCY, &sibling))
+        return;
+    if (sibling.count)
+        find_latency(&sibling, &latency);
+    sweep_file_fini(&sibling);
+    struct pool *fast = mem_array(1, sizeof *fast);
+    size_t ends = end_rows(file->count);
+    pool_add_rows(fast, file->rows, ends < file->count ? ends : file->count, -1, INFINITY);
+    double cycles = pool_reading(fast, 0.25);
+    free(fast);
+    if (!latency.known || cycles >= BEFORE_SHARE * latency.value)
+        return;
+    f->sure = false;
+    snprintf(f->why, sizeof f->why,
+             "loads of %.0f cycles hit a cache before this one, which takes %.0f", cycles,
+             latency.value);
+}
+
+static void file_report(struct sweep_file *file, struct strbuf *out)
+{
+    static void (*const find[])(const struct sweep_file *, struct file_finding *) = {
+        [FIGURE_FETCH] = find_fetch,
+        [FIGURE_LINE] = find_line,
+        [FIGURE_SIZE] = find_onset,
+        [FIGURE_LATENCY] = find_latency,
+    };
+    struct file_finding f = {0};
+    if (file->count)
+        find[file->figure](file, &f);
+    else
+        snprintf(f.why, sizeof f.why, "the file has no numbers");
+    if (file->figure != FIGURE_LATENCY)
+        check_level(file, &f);
+    strbuf_printf(out, "- {gpu: \"%s\", memory: \"%s\", figure: %s, ", file->gpu, file->memory,
+                  figures[file->figure].key);
+    if (f.known)
+        strbuf_printf(out, "value: %.10g, unit: %s, sure: %s, step: %.10g", f.value,
+                      file->figure == FIGURE_LATENCY ? "cycles" : "B", f.sure ? "true" : "false",
+                      f.step);
+    else
+        strbuf_puts(out, "value: null, sure: false");
+    if (f.hit > 0 && f.miss > 0)
+        strbuf_printf(out, ", hit: %.1f, miss: %.1f", f.hit, f.miss);
+    if (*f.why)
+        strbuf_printf(out, ", reason: \"%s\"", f.why);
+    if (file->left_out)
+        strbuf_printf(out, ", lines_left_out: %zu", file->left_out);
+    strbuf_puts(out, "}\n");
+}
+
+static int report_file(const char *path, struct strbuf *out, struct err *err)
+{
+    struct sweep_file file;
+    int rc = sweep_file_read(path, &file, err);
+    if (rc)
+        return rc;
+    file_report(&file, out);
+    sweep_file_fini(&file);
+    return 0;
+}
+
+static int report_folder(const char *path, struct strbuf *out, struct err *err)
+{
+    struct dirent **entries;
+    int count = scandir(path, &entries, NULL, alphasort), rc = 0;
+    if (count < 0)
+        return err_set_at(err, -errno, path, 0, 0, "cannot be read: %s", strerror(errno));
+    for (int i = 0; i < count; i++) {
+        char *inner = str_format("%s/%s", path, entries[i]->d_name);
+        struct stat st;
+        struct err own = {0};
+        bool hidden = entries[i]->d_name[0] == '.';
+        if (!rc && !hidden && !stat(inner, &st)) {
+            int failed = S_ISDIR(st.st_mode) ? report_folder(inner, out, &own)
+                                             : report_file(inner, out, &own);
+            if (failed && failed != -ENOMSG) {
+                rc = failed;
+                *err = own;
+            }
+        }
+        free(inner);
+        free(entries[i]);
+    }
+    free(entries);
+    return rc;
+}
+
+int sweep_files_report(const char *path, struct strbuf *out_text, struct err *err)
+{
+    struct stat st;
+    size_t before = out_text->length;
+    if (stat(path, &st))
+        return err_set_at(err, -errno, path, 0, 0, "cannot be opened: %s", strerror(errno));
+    int rc =
+        S_ISDIR(st.st_mode) ? report_folder(path, out_text, err) : report_file(path, out_text, err);
+    if (!rc && out_text->length == before)
+        rc = err_set_at(err, -ENODATA, path, 0, 0, "no file of a sweep");
+    return rc;
+}
