@@ -252,30 +252,43 @@ static size_t end_rows(size_t count)
     return count / END_SHARE > END_MIN ? count / END_SHARE : END_MIN;
 }
 
+/* The levels of the first rows' loads up to a threshold and of the last rows' loads above it. False
+ * if there are none. stray_share: of the first rows. */
+static bool levels_settle(const struct file_row *rows, size_t count, double threshold,
+                          struct study *study)
+{
+    size_t ends = end_rows(count);
+    struct pool *fast = mem_array(2, sizeof *fast), *slow = fast + 1;
+    pool_add_rows(fast, rows, ends, -1, threshold);
+    pool_add_rows(slow, rows + count - ends, ends, threshold, INFINITY);
+    bool two = fast->all && slow->all;
+    if (two) {
+        double misses = 0, loads = 0;
+        level_settle(study, fast, slow);
+        for (size_t i = 0; i < ends; i++) {
+            misses += row_misses(&rows[i], study->threshold);
+            loads += (double)rows[i].count;
+        }
+        study->stray_share = misses / loads;
+    }
+    free(fast);
+    return two;
+}
+
 /* The two levels between which the rows change: the first rows are taken to hit, and of the last
- * ones the slow loads to miss. False if there are no two. stray_share: of the first rows. */
+ * ones the slow loads to miss. False if there are no two. */
 static bool levels_find(const struct file_row *rows, size_t count, struct study *study)
 {
     size_t ends = end_rows(count);
-    struct pool *pools = mem_array(3, sizeof *pools), *first = pools, *fast = pools + 1,
-                *slow = pools + 2;
-    bool found = false;
     if (count < 2 * ends)
-        goto out;
+        return false;
+    struct pool *first = mem_array(2, sizeof *first), *last = first + 1;
     pool_add_rows(first, rows, ends, -1, INFINITY);
-    pool_add_rows(fast, rows + count - ends, ends, -1, INFINITY);
-    double threshold = contrast_between(first, fast).threshold;
-    *fast = (struct pool){0};
-    pool_add_rows(fast, rows, ends, -1, threshold);
-    pool_add_rows(slow, rows + count - ends, ends, threshold, INFINITY);
-    if (!fast->all || !slow->all)
-        goto out;
-    level_settle(study, fast, slow);
-    study->stray_share = 1 - pool_share_below(first, study->threshold);
-    found = study->hit_cycles * NEXT_LEVEL < study->miss_cycles;
-out:
-    free(pools);
-    return found;
+    pool_add_rows(last, rows + count - ends, ends, -1, INFINITY);
+    double threshold = contrast_between(first, last).threshold;
+    free(first);
+    return levels_settle(rows, count, threshold, study) &&
+           study->hit_cycles * NEXT_LEVEL < study->miss_cycles;
 }
 
 /* Whether misses are those of a level before the other one's. */
@@ -299,7 +312,8 @@ struct edge {
     bool clear;     /* nearly no row contradicts it, and those before have no more strays */
     bool confirmed; /* the change point is there too */
     double confidence;
-    size_t by_mean; /* the first row that is slower on average */
+    size_t by_mean;      /* the first row that is slower on average */
+    double first_strays; /* share of the loads of the first rows that seem to miss */
 };
 
 /* The first row from which on the mean latency is higher than that of any of the first rows. */
@@ -388,6 +402,7 @@ static bool edge_find(const struct file_row *rows, size_t count, struct edge *ou
     double *shares = mem_array(count, sizeof *shares), *over = mem_array(count, sizeof *over);
     double *means = mem_array(count, sizeof *means);
     uint64_t *sizes = mem_array(count, sizeof *sizes);
+    edge.first_strays = study->stray_share;
     edge.at = first_missing(rows, count, study, over);
     for (size_t i = 0; i < count; i++) {
         double above = cpd_mean(rows[i].loads, rows[i].count) - study->hit_cycles;
@@ -488,17 +503,17 @@ static void find_onset(const struct sweep_file *file, struct file_finding *f)
     f->step = rows[edge.at].x - f->value;
     f->hit = edge.study.hit_cycles;
     f->miss = edge.study.miss_cycles;
-    bool begins = edge.study.stray_share <= OVER_SHARE &&
-                  !same_loads_miss(rows, file->count, edge.study.threshold);
+    bool repeats = same_loads_miss(rows, file->count, edge.study.threshold);
+    bool begins = edge.first_strays <= OVER_SHARE && !repeats;
     f->sure = edge.confirmed && by_mean && edge.clear && edge.confidence >= SURE && begins;
     if (!begins)
-        snprintf(
-            f->why, sizeof f->why,
-            "%.1f %% of the loads of the smallest arrays miss: the sweep may begin beyond the edge",
-            100 * edge.study.stray_share);
+        snprintf(f->why, sizeof f->why,
+                 "%.1f %% of the loads of the smallest arrays miss%s: the sweep may begin beyond "
+                 "the edge",
+                 100 * edge.first_strays, repeats ? ", the same ones each time" : "");
     else if (!f->sure)
         snprintf(f->why, sizeof f->why,
-                 "the change point and the first misses are not at the same size");
+                 "misses do not begin sharply: by other ways it would be another size");
     if (most_hits(rows, file->count, edge.study.threshold, &held, &array) &&
         (!begins || held > f->value + f->step)) {
         f->value = array;
@@ -575,7 +590,11 @@ static bool fetch_find(const struct file_row *rows, size_t count, size_t shorter
     struct fetch_found found = {0};
     if (shorter < 2 * SIDE_MIN || !levels_find(rows, shorter, &found.study))
         return false;
-    found.study.threshold = lower_threshold(rows, count, &found.study);
+    double threshold = lower_threshold(rows, count, &found.study);
+    if (threshold < found.study.threshold) {
+        levels_settle(rows, shorter, threshold, &found.study);
+        found.study.threshold = threshold;
+    }
     struct fetch_row *fetch = mem_array(count, sizeof *fetch);
     size_t loads = 0;
     for (size_t i = 0; i < count; i++)
