@@ -27,6 +27,8 @@ enum {
     END_SHARE = 16,  /* one of this many */
     LATE_ROWS = 2,   /* so late may a change point be (sweep_onset) */
     BEFORE_ROWS = 4, /* that must be free of misses before an edge */
+    STRAY_ROWS = 8,  /* that tell the share of strays */
+    SIZES_MIN = 8,   /* of each stride, for a sure line */
     BYTES_MAX = 256, /* MiB of a file */
     SEED = 1,
 };
@@ -357,15 +359,17 @@ static bool misses_before(const struct file_row *rows, size_t at, const struct s
 
 /* Whether the edge cannot be at another row: the first row that misses has twice as many misses as
  * could be seen, and in the rows behind it they grow so fast that not even one row before had any.
- */
+ * If there are strays, their share must be known well. */
 static bool is_sharp(const struct file_row *rows, size_t count, size_t at,
                      const struct study *study)
 {
     size_t later = at + LATE_ROWS + 1 < count ? at + LATE_ROWS + 1 : count - 1;
     double strays = study->stray_share * (double)rows[at].count;
     double seen = most_strays(study, rows[at].count) - strays;
-    double more = row_misses(&rows[later], study->threshold) - strays - DEVIATIONS * sqrt(strays);
-    return row_misses(&rows[at], study->threshold) - strays >= 2 * seen &&
+    double more =
+        row_misses(&rows[later], study->threshold) - strays - 2 * DEVIATIONS * sqrt(strays);
+    return (strays <= 0 || at >= STRAY_ROWS) &&
+           row_misses(&rows[at], study->threshold) - strays >= 2 * seen &&
            seen * (double)(later - at + 1) <= more;
 }
 
@@ -700,15 +704,17 @@ static int by_stride(const void *a, const void *b)
     return (p->y > q->y) - (p->y < q->y);
 }
 
-/* False if even the smallest arrays miss at some stride. */
+/* False if even the smallest arrays miss at some stride. fewest: sizes of a stride. */
 static bool gather_reaches(const struct file_row *rows, size_t count, const struct study *study,
-                           double unit, struct line_evidence *e)
+                           double unit, struct line_evidence *e, size_t *out_fewest)
 {
     bool all = true;
     e->count = 0;
+    *out_fewest = count;
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && rows[end].x == rows[i].x;)
             end++;
+        *out_fewest = end - i < *out_fewest ? end - i : *out_fewest;
         all &= add_reach(rows + i, end - i, study, unit, e);
     }
     return all && e->count;
@@ -754,12 +760,13 @@ static void find_line(const struct sweep_file *file, struct file_finding *f)
     e->systematic = SYSTEMATIC;
     e->multiple = fetch > 0 && fmod(fetch, (double)word) == 0 ? (uint64_t)fetch / word : 0;
     f->step = (double)word;
+    size_t sizes;
     /* If the threshold that misjudges the fewest loads lets hits near the edge seem to miss, the
      * middle between both levels is tried. */
     for (int attempt = 0; attempt < 2 && !f->sure; attempt++) {
         if (attempt)
             study.threshold = (study.hit_cycles + study.miss_cycles) / 2;
-        if (!gather_reaches(file->rows, file->count, &study, (double)word, e)) {
+        if (!gather_reaches(file->rows, file->count, &study, (double)word, e, &sizes)) {
             if (!f->known)
                 snprintf(f->why, sizeof f->why,
                          "even the smallest arrays miss: the edge of the cache is not in this "
@@ -770,7 +777,8 @@ static void find_line(const struct sweep_file *file, struct file_finding *f)
         bool fit = reaches_fit(e, verdict.best);
         f->value = verdict.best.line * (double)word;
         f->known = f->value < longest;
-        f->sure = f->known && fit && e->multiple && line_confidence(&verdict) >= LINE_SURE;
+        f->sure = f->known && fit && e->multiple && sizes >= SIZES_MIN &&
+                  line_confidence(&verdict) >= LINE_SURE;
         f->why[0] = 0;
         if (!f->known)
             snprintf(f->why, sizeof f->why, "no stride surely skips a line");
@@ -778,6 +786,8 @@ static void find_line(const struct sweep_file *file, struct file_finding *f)
             snprintf(f->why, sizeof f->why, "where misses begin does not fit any line");
         else if (!e->multiple)
             snprintf(f->why, sizeof f->why, "the fetch unit is not known surely");
+        else if (sizes < SIZES_MIN)
+            snprintf(f->why, sizeof f->why, "only %zu sizes of a stride", sizes);
         else if (!f->sure)
             snprintf(f->why, sizeof f->why, "%.0f B explain the sizes nearly as well",
                      verdict.second.line * (double)word);
