@@ -137,7 +137,7 @@ static void chosen(void **state)
         {12 << 10, 32, 96, 1, false, POLICY_LRU, "bits_5_to_6", "lru"},
         {12 << 10, 32, 96, 4, true, POLICY_LRU, "hashed", "lru"},
         {24 << 10, 32, 192, 4, false, POLICY_LRU, "bits_7_to_8", "lru"},
-        {24 << 10, 32, 192, 4, true, POLICY_LRU, "hashed", "lru"}, /* Pascal, read-only */
+        {24 << 10, 32, 192, 4, true, POLICY_LRU, "hashed", "lru"},      /* Pascal, read-only */
         {18 * 128, 128, 4, 1, false, POLICY_LRU, "bits_7_to_8", "lru"}, /* two sets of five */
         {24 << 10, 128, 8, 1, false, POLICY_LRU, "modulo_3072", "lru"},
         {16 << 10, 128, 16, 1, false, POLICY_EARLY, "bits_7_to_9", "not_lru"},
