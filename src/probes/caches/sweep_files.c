@@ -22,16 +22,20 @@
 #include "probes/caches/sweep.h"
 
 enum {
-    SIDE_MIN = 3,    /* rows on either side of an edge, as in the test of a change point */
-    END_MIN = 2,     /* rows of an end of a sweep, and the share of all rows: */
-    END_SHARE = 16,  /* one of this many */
-    LATE_ROWS = 2,   /* so late may a change point be (sweep_onset) */
-    BEFORE_ROWS = 4, /* that must be free of misses before an edge */
-    STRAY_ROWS = 8,  /* that tell the share of strays */
-    SIZES_MIN = 8,   /* of each stride, for a sure line */
-    BYTES_MAX = 256, /* MiB of a file */
+    SIDE_MIN = 3,     /* rows on either side of an edge, as in the test of a change point */
+    END_MIN = 2,      /* rows of an end of a sweep, and the share of all rows: */
+    END_SHARE = 16,   /* one of this many */
+    LATE_ROWS = 2,    /* so late may a change point be (sweep_onset) */
+    BEFORE_ROWS = 4,  /* that must be free of misses before an edge */
+    STRAY_ROWS = 8,   /* that tell the share of strays */
+    SIZES_MIN = 8,    /* of each stride, for a sure line */
+    FETCH_MAX = 4096, /* bytes; no cache fetches more at once */
+    BYTES_MAX = 256,  /* MiB of a file */
     SEED = 1,
 };
+
+/* Beyond any size, stride and latency. */
+static const double NUMBER_MAX = 1e15;
 
 /* Loads of the next level take at least so many times as long (as SUPPORTED_SHARE in level.c). */
 static const double NEXT_LEVEL = 1 / 0.9;
@@ -154,7 +158,7 @@ static bool parse_line(char *line, struct sweep_file *file, size_t *used, size_t
         double value;
         if (!rest && !*word && *used > before)
             break; /* a comma at the end */
-        if (str_parse_f64(word, &value) || value < 0) {
+        if (str_parse_f64(word, &value) || value < 0 || value > NUMBER_MAX) {
             *used = before;
             return false;
         }
@@ -613,8 +617,8 @@ static bool fetch_find(const struct file_row *rows, size_t count, size_t shorter
             *next++ = rows[i].loads[k] > found.study.threshold;
     }
     struct fetch_unit by_count;
-    found.unit = judge_orders(fetch, count, common_stride(rows, count), (uint64_t)rows[count - 1].x,
-                              &by_count);
+    uint64_t longest = (uint64_t)fmin(rows[count - 1].x, FETCH_MAX);
+    found.unit = judge_orders(fetch, count, common_stride(rows, count), longest, &by_count);
     found.agree = found.unit.bytes == by_count.bytes;
     free(misses);
     free(fetch);
