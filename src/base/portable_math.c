@@ -24,14 +24,14 @@ static const double LN_SQRT_2PI = 0x1.d67f1c864beb5p-1;
 static const double SQRT_PI = 0x1.c5bf891b4ef6bp+0;
 
 /* The sum, exactly (Knuth). */
-static struct twofold twofold_sum(double a, double b)
+static inline struct twofold twofold_sum(double a, double b)
 {
     double sum = a + b, part = sum - a;
     return (struct twofold){sum, (a - (sum - part)) + (b - part)};
 }
 
 /* The product, exactly unless it is near overflow or underflow (Dekker). */
-static struct twofold twofold_product(double a, double b)
+static inline struct twofold twofold_product(double a, double b)
 {
     const double split = 0x1p27 + 1;
     double a1 = a * split - (a * split - a), a2 = a - a1;
@@ -40,13 +40,13 @@ static struct twofold twofold_product(double a, double b)
     return (struct twofold){product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2};
 }
 
-static struct twofold twofold_add(struct twofold a, struct twofold b)
+static inline struct twofold twofold_add(struct twofold a, struct twofold b)
 {
     struct twofold sum = twofold_sum(a.high, b.high);
     return twofold_sum(sum.high, sum.low + (a.low + b.low));
 }
 
-static struct twofold twofold_multiply(struct twofold a, struct twofold b)
+static inline struct twofold twofold_multiply(struct twofold a, struct twofold b)
 {
     struct twofold product = twofold_product(a.high, b.high);
     return twofold_sum(product.high, product.low + (a.high * b.low + a.low * b.high));
