@@ -23,7 +23,7 @@ def main():
     faults = [] if len(rows) > 40 else [f'only {len(rows)} functions found']
     for name, otherwise in rows:
         known = versions.get(re.sub(r'_v\d$', '', name))
-        needed = max(known or [0]) if otherwise == 'DRIVER_REQUIRED' else min(known or [0]) if otherwise != 'DRIVER_OPTIONAL' else 1
+        needed = {'DRIVER_REQUIRED': max(known or [0]), 'DRIVER_OPTIONAL': 1}.get(otherwise, min(known or [0]))
         if not known or needed > OLDEST_DRIVER:
             faults.append(f'{name}, {otherwise}: the driver of CUDA 11.0 has none (versions {known})')
         if otherwise != 'DRIVER_REQUIRED' and known and max(known) <= OLDEST_DRIVER and \
