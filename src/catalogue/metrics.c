@@ -14,10 +14,15 @@ const struct metric_row metric_rows[] = {
      * higher SM clock. A part of it follows the memory clock. */
     {"main.latency", JUDGE_HIGHER, 0.01,
      .follows = {[JUDGE_SM_CLOCK] = 0.6, [JUDGE_MEMORY_CLOCK] = 0.3}},
-    /* The bandwidth of main memory repeats within fractions of a per cent. */
+    /* The bandwidth of main memory repeats within fractions of a per cent. With equal work per SM
+     * it is another figure, which the split of the SMs among the parts of L2 lowers. */
     {"main.bandwidth.read", JUDGE_LOWER, 0.01, .peak_share = 0.7,
      .follows = {[JUDGE_MEMORY_CLOCK] = 1, [JUDGE_MEMORY_BUS] = 1, [JUDGE_SMS] = 1}},
     {"main.bandwidth.write", JUDGE_LOWER, 0.01, .peak_share = 0.6,
+     .follows = {[JUDGE_MEMORY_CLOCK] = 1, [JUDGE_MEMORY_BUS] = 1, [JUDGE_SMS] = 1}},
+    {"main.bandwidth_equal.read", JUDGE_LOWER, 0.01,
+     .follows = {[JUDGE_MEMORY_CLOCK] = 1, [JUDGE_MEMORY_BUS] = 1, [JUDGE_SMS] = 1}},
+    {"main.bandwidth_equal.write", JUDGE_LOWER, 0.01,
      .follows = {[JUDGE_MEMORY_CLOCK] = 1, [JUDGE_MEMORY_BUS] = 1, [JUDGE_SMS] = 1}},
     /* The test of the whole memory: counts that must be 0, by a rule, and offsets in the memory. */
     {"main.whole.errors", JUDGE_NONE},
@@ -77,6 +82,10 @@ const struct metric_row metric_rows[] = {
      .follows = {[JUDGE_SM_CLOCK] = 1, [JUDGE_L2] = 1, [JUDGE_SMS] = 1}},
     {"l2.bandwidth.write", JUDGE_LOWER, 0.015,
      .follows = {[JUDGE_SM_CLOCK] = 1, [JUDGE_L2] = 1, [JUDGE_SMS] = 1}},
+    {"l2.bandwidth_equal.read", JUDGE_LOWER, 0.015,
+     .follows = {[JUDGE_SM_CLOCK] = 1, [JUDGE_L2] = 1, [JUDGE_SMS] = 1}},
+    {"l2.bandwidth_equal.write", JUDGE_LOWER, 0.015,
+     .follows = {[JUDGE_SM_CLOCK] = 1, [JUDGE_L2] = 1, [JUDGE_SMS] = 1}},
     /* The link to the host: with half the lanes or a lower generation it loses half, by other work
      * of the host a few per cent. */
     {"host.bandwidth.h2d", JUDGE_LOWER, 0.015, .follows = {[JUDGE_PCIE] = 1}},
@@ -94,10 +103,6 @@ const struct metric_row metric_rows[] = {
     {"sm.l1_worst", JUDGE_HIGHER, 0.01},
     {"sm.l1_worst_sm", JUDGE_NONE},
     {"sm.count", JUDGE_NONE},
-    /* SMs differ by their distance to L2, so the slowest SM is compared with the slowest one of
-     * other GPUs. */
-    {"sm.l2_worst", JUDGE_HIGHER, 0.05},
-    {"sm.l2_worst_sm", JUDGE_NONE},
     /* Sustained load, in the last third of it. Under a power limit the clock differs from GPU to
      * GPU. Of 8 healthy H200s the slowest did 10 % less than the fastest: two cards alone tell
      * little. */

@@ -137,15 +137,14 @@ static const struct field tickets_rows[] = {
     {FIELD(struct device_tickets, unroll, U32)},
     {FIELD(struct device_tickets, chunk_bytes, U32)},
     {FIELD(struct device_tickets, equal_percent, U32)},
+    {FIELD(struct device_tickets, ends, BOOL)},
 };
 static const struct fields tickets_fields = {FIELDS(struct device_tickets, tickets_rows)};
 static const struct field tickets_answer_rows[] = {
     {FIELD(struct device_tickets_answer, bytes, U64)},
     {FIELD(struct device_tickets_answer, elapsed_ns, U64)},
-    {FIELD(struct device_tickets_answer, first_end_ns, U64)},
-    {FIELD(struct device_tickets_answer, last_end_ns, U64)},
-    {FIELD(struct device_tickets_answer, first_sm, U32)},
-    {FIELD(struct device_tickets_answer, last_sm, U32)},
+    {FIELD_COUNT(struct device_tickets_answer, end_count)},
+    {FIELD_NUMBER_LIST(struct device_tickets_answer, end_ns, end_count, U64), .form = FIELD_NEAR},
 };
 static const struct fields tickets_answer_fields = {
     FIELDS(struct device_tickets_answer, tickets_answer_rows)};
@@ -175,6 +174,13 @@ static int tickets_check(const struct device *device, const void *request, struc
         return err_set(err, -EINVAL, "the footprint is larger than the memory's %llu bytes",
                        (unsigned long long)room);
     return 0;
+}
+
+static bool tickets_fits(const void *asked, const void *answer, uint32_t sm_count)
+{
+    const struct device_tickets *tickets = asked;
+    return ((const struct device_tickets_answer *)answer)->end_count ==
+           (tickets->ends ? sm_count : 0);
 }
 
 static const struct field share_rows[] = {
@@ -277,7 +283,7 @@ static int unit_check(const struct device *device, const void *request, struct e
 
 /* The map of the SMs. */
 
-static const char *const map_names[] = {"read", "memory"};
+static const char *const map_names[] = {"read", "memory", "atomics"};
 static const struct field map_rows[] = {
     {FIELD_CHOICE(struct device_sm_map, kind, map_names)},
     {FIELD(struct device_sm_map, footprint_bytes, U64)},
@@ -301,17 +307,21 @@ static int map_check(const struct device *device, const void *request, struct er
 {
     const struct device_sm_map *map = request;
     uint64_t footprint = map->footprint_bytes;
-    if (map->kind == DEVICE_SM_MAP_MEMORY) {
+    if ((unsigned)map->kind >= DEVICE_SM_MAP_KIND_COUNT)
+        return err_set(err, -EINVAL, "there is no map of kind %d", map->kind);
+    if (map->kind != DEVICE_SM_MAP_READ) {
         if (!map->regions || map->regions > DEVICE_SM_MAP_REGIONS_MAX || !map->loads ||
             map->loads > DEVICE_SM_MAP_LOADS_MAX)
             return err_set(err, -EINVAL, "at most %d regions and %d loads",
                            DEVICE_SM_MAP_REGIONS_MAX, DEVICE_SM_MAP_LOADS_MAX);
-    } else {
-        if (map->kind != DEVICE_SM_MAP_READ || !map->window_cycles || !map->turns)
+    }
+    if (map->kind != DEVICE_SM_MAP_MEMORY &&
+        (footprint < DEVICE_REGION_MIN || (footprint & (footprint - 1))))
+        return err_set(err, -EINVAL, "a footprint is a power of two of at least %d MiB",
+                       DEVICE_REGION_MIN >> 20);
+    if (map->kind == DEVICE_SM_MAP_READ) {
+        if (!map->window_cycles || !map->turns)
             return err_set(err, -EINVAL, "a map of reads has turns and a window");
-        if (footprint < DEVICE_REGION_MIN || (footprint & (footprint - 1)))
-            return err_set(err, -EINVAL, "a footprint is a power of two of at least %d MiB",
-                           DEVICE_REGION_MIN >> 20);
         for (uint32_t i = 0; i < device->limits.sm_count; i++)
             if (map->turns[i] >= device->limits.sm_count)
                 return err_set(err, -EINVAL, "SM %u has turn %u: there are not more turns than SMs",
@@ -328,12 +338,13 @@ static void map_ask(const struct device *device, const void *request, size_t ite
     struct device_sm_map *asked = out_asked;
     (void)item;
     *asked = (struct device_sm_map){.kind = map->kind};
-    if (map->kind == DEVICE_SM_MAP_MEMORY) {
+    if (map->kind != DEVICE_SM_MAP_MEMORY)
+        asked->footprint_bytes = map->footprint_bytes;
+    if (map->kind != DEVICE_SM_MAP_READ) {
         asked->regions = map->regions;
         asked->loads = map->loads;
         return;
     }
-    asked->footprint_bytes = map->footprint_bytes;
     asked->window_cycles = map->window_cycles;
     for (uint32_t i = 0; i < device->limits.sm_count; i++)
         asked->turns_hash = (asked->turns_hash ^ map->turns[i]) * UINT64_C(0x100000001b3);
@@ -762,7 +773,7 @@ static const struct device_call_row rows[DEVICE_CALL_COUNT] = {
                           .check = bulk_check},
     [DEVICE_CALL_TICKETS] = {ROW("tickets", &tickets_fields, &tickets_answer_fields, -ENOSYS,
                                  "this device hands out no work by ticket"),
-                             .check = tickets_check},
+                             .check = tickets_check, .fits = tickets_fits},
 };
 
 const struct device_call_row *device_call_row(enum device_call call)
@@ -873,6 +884,7 @@ CALL_FUNCTION(device_share_host, DEVICE_CALL_SHARE, struct device_host_share,
     }
 CALL_FINI(device_memory_map_fini, struct device_memory_map, memory_map_fields)
 CALL_FINI(device_check_answer_fini, struct device_check_answer, check_answer_fields)
+CALL_FINI(device_tickets_answer_fini, struct device_tickets_answer, tickets_answer_fields)
 CALL_FINI(device_sm_map_answer_fini, struct device_sm_map_answer, map_answer_fields)
 CALL_FINI(device_load_answer_fini, struct device_load_answer, load_answer_fields)
 CALL_FINI(device_cluster_answer_fini, struct device_cluster_answer, cluster_answer_fields)

@@ -74,12 +74,13 @@ struct device_tickets {
     uint32_t unroll; /* independent accesses in flight per thread: 1, 2, 4 or 8 */
     uint32_t chunk_bytes;
     uint32_t equal_percent; /* of the passes are made before, with equal work for each block */
+    bool ends;              /* when each SM ended is wanted */
 };
 struct device_tickets_answer {
     uint64_t bytes, elapsed_ns;
-    /* From the beginning of the first block to the end of the first SM, and to that of the last. */
-    uint64_t first_end_ns, last_end_ns;
-    uint32_t first_sm, last_sm;
+    /* By SM: from the beginning of the first block to the end of its last block. */
+    uint64_t *end_ns;
+    size_t end_count; /* 0: not wanted */
 };
 
 /* The test of the whole memory: all that can be had is written with a pattern, read back and
@@ -165,21 +166,25 @@ enum device_sm_map_kind {
     DEVICE_SM_MAP_READ,   /* bytes read from L2: turn by turn */
     DEVICE_SM_MAP_MEMORY, /* latency of lines of main memory that no SM has loaded: region by region
                            */
+    DEVICE_SM_MAP_ATOMICS, /* latency of atomics, which L2 executes where a line has its home: line
+                              by line, the same lines for all SMs */
     DEVICE_SM_MAP_KIND_COUNT
 };
 struct device_sm_map {
     enum device_sm_map_kind kind;
-    /* DEVICE_SM_MAP_READ: each SM reads at random places of the same memory. */
+    /* Memory that all SMs use, at random places; not DEVICE_SM_MAP_MEMORY. */
     uint64_t footprint_bytes; /* a power of two, DEVICE_REGION_MIN or more */
-    uint32_t window_cycles;   /* counted in each turn */
-    const uint16_t *turns;    /* per SM: those with the same number read at once; from 0 on */
-    uint64_t turns_hash;      /* of a recorded request, in place of the turns */
-    /* DEVICE_SM_MAP_MEMORY: regions are spread evenly over all memory that can be had. */
+    /* DEVICE_SM_MAP_READ */
+    uint32_t window_cycles; /* counted in each turn */
+    const uint16_t *turns;  /* per SM: those with the same number read at once; from 0 on */
+    uint64_t turns_hash;    /* of a recorded request, in place of the turns */
+    /* DEVICE_SM_MAP_MEMORY: regions are spread evenly over all memory that can be had.
+     * DEVICE_SM_MAP_ATOMICS: lines, and atomics. */
     uint32_t regions, loads; /* dependent loads of each SM in each region, timed together */
 };
 enum { DEVICE_SM_MAP_REGIONS_MAX = 256, DEVICE_SM_MAP_LOADS_MAX = 64 };
 struct device_sm_map_answer {
-    uint64_t *values; /* read: by SM bytes and ns; memory: by SM, then by region: cycles */
+    uint64_t *values; /* read: by SM bytes and ns; others: by SM, then by region: cycles */
     size_t value_count;
     uint64_t region_bytes; /* from the beginning of one region to that of the next */
 };
@@ -476,6 +481,7 @@ int device_stream(struct device *device, const struct device_stream *stream,
 
 int device_stream_tickets(struct device *device, const struct device_tickets *tickets,
                           struct device_tickets_answer *out_answer, struct err *err);
+void device_tickets_answer_fini(struct device_tickets_answer *answer);
 
 /* Tests the whole memory; what was in it is lost. -EBUSY if another process uses the GPU, since it
  * may need more memory meanwhile. out_map is released by device_memory_map_fini. */

@@ -12,7 +12,7 @@
 #include "inventory/measure.h"
 #include "schema/schema.h"
 
-enum { INVENTORY_SCHEMA = 2 };
+enum { INVENTORY_SCHEMA = 3 };
 
 /* The finding of a node on which a rank ran but saw no GPU. */
 extern const char inventory_bare_node[];

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum { WORLD_SCHEMA = 1, WORLD_QUANTILES = 7 };
+enum { WORLD_SCHEMA = 2, WORLD_QUANTILES = 7 };
 
 /* The shares below the quantiles: 1, 5, 25, 50, 75, 95 and 99 %. */
 extern const double world_shares[WORLD_QUANTILES];

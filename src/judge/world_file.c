@@ -67,6 +67,11 @@ static int world_read_head(const struct yaml_node *node, struct world *world, st
                           "the file has schema %u, newer than the %d that this program knows: read "
                           "it with a newer gpumemtopo",
                           head.schema, WORLD_SCHEMA);
+    if (head.schema < WORLD_SCHEMA)
+        return yaml_error(node, err,
+                          "the file has schema %u, older than the %d that this program knows: "
+                          "convert it with tools/convert-inventory",
+                          head.schema, WORLD_SCHEMA);
     if (!world_text_is_month(head.first) || !world_text_is_month(head.last) ||
         strcmp(head.first, head.last) > 0)
         return yaml_error(node, err, "expected two months as first and last: \"2026-11\"");

@@ -344,6 +344,8 @@ static const struct {
     double otherwise; /* ASSUMED */
     double max;
     bool power_of_two;
+    const char
+        *equal; /* that has it if this was not measured: not by ticket, with equal work per SM */
 } rows[FIELDS] = {
     [SMS] = {"sms", IDENTITY, REQUIRED, 0, 4096, false},
     [THREADS] = {"threads_per_sm", IDENTITY, REQUIRED, 0, 65536, false},
@@ -361,10 +363,13 @@ static const struct {
     [L2_FETCH] = {"l2.fetch", MEMORY, REQUIRED, 0, 4096, true},
     [L2_WAYS] = {"l2.ways", MEMORY, ASSUMED, 16, 1 << 20, false},
     [L1_READ] = {"l1_data.bandwidth.read", MEMORY, OPTIONAL, 0, 1e9, false},
-    [L2_READ] = {"l2.bandwidth.read", MEMORY, OPTIONAL, 0, 1e9, false},
-    [L2_WRITE] = {"l2.bandwidth.write", MEMORY, OPTIONAL, 0, 1e9, false},
-    [MAIN_READ] = {"main.bandwidth.read", MEMORY, OPTIONAL, 0, 1e9, false},
-    [MAIN_WRITE] = {"main.bandwidth.write", MEMORY, OPTIONAL, 0, 1e9, false},
+    [L2_READ] = {"l2.bandwidth.read", MEMORY, OPTIONAL, 0, 1e9, false, "l2.bandwidth_equal.read"},
+    [L2_WRITE] = {"l2.bandwidth.write", MEMORY, OPTIONAL, 0, 1e9, false,
+                  "l2.bandwidth_equal.write"},
+    [MAIN_READ] = {"main.bandwidth.read", MEMORY, OPTIONAL, 0, 1e9, false,
+                   "main.bandwidth_equal.read"},
+    [MAIN_WRITE] = {"main.bandwidth.write", MEMORY, OPTIONAL, 0, 1e9, false,
+                    "main.bandwidth_equal.write"},
     [L1_LATENCY] = {"l1_data.latency", LATENCY, OPTIONAL, 0, 1e9, false},
     [L2_LATENCY] = {"l2.latency", LATENCY, OPTIONAL, 0, 1e9, false},
     [MAIN_LATENCY] = {"main.latency", LATENCY, OPTIONAL, 0, 1e9, false},
@@ -435,6 +440,8 @@ static double from_inventory(const struct builder *b, enum field field)
     if (rows[field].source == IDENTITY)
         return fact_number(facts_get(&b->model->identity, key));
     const struct measure *measure = measures_get(&b->model->memory, key);
+    if (!measure && rows[field].equal)
+        measure = measures_get(&b->model->memory, key = rows[field].equal);
     if (!measure || !measures_value(&b->model->memory, key, &value))
         return NAN;
     return rows[field].source == LATENCY ? fact_number(facts_get(&measure->notes, "ns")) : value;

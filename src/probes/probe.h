@@ -30,9 +30,9 @@ struct probe_context {
     struct cold_area cold_area;
     double timer_overheads[DEVICE_PATH_COUNT]; /* timer.h */
     struct device_link
-        link;            /* conditions of the current probe of the host link (probe_begin_link) */
-    bool repeating;      /* this is a further round: judged figures were measured before */
-    size_t worst_sms[2]; /* the slowest SM of the first round: to L1, to L2 */
+        link;        /* conditions of the current probe of the host link (probe_begin_link) */
+    bool repeating;  /* this is a further round: judged figures were measured before */
+    size_t worst_sm; /* the slowest SM of the first round, to L1 */
 };
 
 /* Begins a probe: from here on, seeds and requests belong to its name. */
@@ -131,16 +131,17 @@ extern const struct probe probe_load;
 extern const struct probe probe_instructions;
 extern const struct probe probe_tlb, probe_spectrum;
 extern const struct probe probe_instruction_cache;
-extern const struct probe probe_main_bandwidth_read;
-extern const struct probe probe_main_bandwidth_write;
+extern const struct probe probe_main_bandwidth_read, probe_main_bandwidth_write;
 extern const struct probe probe_main_bandwidth_copy;
-extern const struct probe probe_main_bandwidth_ticket, probe_l2_bandwidth_ticket;
+extern const struct probe probe_main_equal_read, probe_main_equal_write, probe_main_equal_copy;
+extern const struct probe probe_l2_bandwidth_read, probe_l2_bandwidth_write;
+extern const struct probe probe_l2_bandwidth_copy;
+extern const struct probe probe_l2_equal_read, probe_l2_equal_write;
+extern const struct probe probe_main_first_end, probe_l2_first_end;
 extern const struct probe probe_l2_latency;
-extern const struct probe probe_l2_line;
+extern const struct probe probe_l2_line, probe_l2_part_sms;
 extern const struct probe probe_l2_size;
 extern const struct probe probe_l2_prefetch;
-extern const struct probe probe_l2_bandwidth_read;
-extern const struct probe probe_l2_bandwidth_write;
 extern const struct probe probe_l1_data_bandwidth_read;
 extern const struct probe probe_shared_size;
 extern const struct probe probe_shared_latency;

@@ -202,8 +202,8 @@ static void mt4g_put_l2(struct writer *json, const struct inventory_model *model
     mt4g_put_plain(json, "missPenalty", "cycles", 1, mt4g_number_of(model, "l2", "miss_penalty"));
     mt4g_put_plain(json, "readBandwidth", "GiB/s", to_gib,
                    mt4g_number_of(model, "l2", "bandwidth.read"));
-    const struct measure *half = mt4g_number_of(model, "l2", "step_half");
-    mt4g_put_size(json, "segmentSize", half ? half : mt4g_number_of(model, "l2", "size"));
+    const struct measure *part = mt4g_number_of(model, "l2", "part_size");
+    mt4g_put_size(json, "segmentSize", part ? part : mt4g_number_of(model, "l2", "size"));
     mt4g_put_l2_size(json, model);
     mt4g_put_plain(json, "writeBandwidth", "GiB/s", to_gib,
                    mt4g_number_of(model, "l2", "bandwidth.write"));

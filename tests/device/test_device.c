@@ -228,7 +228,8 @@ static void bad_tickets_are_refused(void **state)
                                                .blocks_per_sm = 2,
                                                .unroll = 4,
                                                .chunk_bytes = 1 << 14,
-                                               .equal_percent = 100};
+                                               .equal_percent = 100,
+                                               .ends = true};
     struct device_tickets bad[9];
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         bad[i] = good;
@@ -246,7 +247,9 @@ static void bad_tickets_are_refused(void **state)
     struct err err = {0};
     assert_int_equal(device_stream_tickets(device, &good, &answer, &err), 0);
     assert_int_equal(answer.bytes, 1 << 22);
-    assert_true(answer.first_end_ns && answer.first_end_ns <= answer.last_end_ns);
+    assert_int_equal(answer.end_count, 8);
+    assert_true(answer.end_ns[0] && answer.end_ns[0] <= answer.end_ns[1]);
+    device_tickets_answer_fini(&answer);
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         assert_int_equal(device_stream_tickets(device, &bad[i], &answer, &err), -EINVAL);
     device_destroy(device);

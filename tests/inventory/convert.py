@@ -49,7 +49,7 @@ unmeasured: []
 OLD = HEAD % (1, 'curve: "hit 29.1 far 0 miss 280; bytes cycles missed; 1024 29.1 0; 2048 280 0.25"',
               'gpus: "GPU-2 GPU-3 GPU-4", state: "ok host failed", read: "398.1 24.5 -", write: "397 24 -", latency: "1737 - -"',
               'curve: "s MHz W C C; 0.25 1980 690 45 50; 0.5 1975 700 46 0"')
-NEW = HEAD.replace("x, %s", "x,%s") % (2, """
+NEW = HEAD.replace("x, %s", "x,%s") % (3, """
               curve_levels: [29.1, null, 280], curve_bytes: [1024, 2048], curve_cycles: [29.1, 280],
               curve_missed: [0, 0.25]""",
               """gpus: [GPU-2, GPU-3, GPU-4], state: [ok, host, failed], read: [398.1, 24.5, null],
@@ -86,6 +86,16 @@ def main():
     assert ONE_PEER[1] in converted(HEAD % (1, "a: 1", ONE_PEER[0], "b: 1"))
     assert converted(NEW.replace("status: ok", "status: ok\n    gpus_given: 8")) == NEW.replace(
         "status: ok", "status: ok\n    gpus_allocated: 8")
+    streams = "      %s:\n        %s: {read: 1}\n"
+    for memory in "main", "l2":
+        old = HEAD.replace("gpus:\n", streams % (memory, "bandwidth") + "gpus:\n", 1).replace("l2.size: [1", f"{memory}.bandwidth.read: [1")
+        new = old.replace("bandwidth", "bandwidth_equal")
+        for schema in 1, 2:
+            assert converted(old % (schema, "a: 1", "why: x", "b: 1")) == new % (3, "a: 1", "why: x", "b: 1"), old
+    other = HEAD.replace("l2.size: [1", "host.bandwidth.h2d: [2, 0], shared.bandwidth.read: [1") % (2, "a: 1", "why: x", "b: 1")
+    assert converted(other) == other.replace("schema: 2", "schema: 3"), converted(other)
+    world = "gpumemtopo_world: {schema: %d, version: 1}\nmodels:\n  - metrics: {main.bandwidth%s.read: {n: 1}}\n"
+    assert converted(world % (1, "")) == world % (2, "_equal") == converted(world % (2, "_equal")), converted(world % (1, ""))
     for old, lists in NOTES:
         new = converted(HEAD % (1, old, "why: x", "b: 1"))
         notes = yaml.safe_load(new)["models"][0]["memory"]["l2"]["size"]

@@ -111,7 +111,7 @@ static void layout_is_the_contract(void **state)
 {
     (void)state;
     static const char *const lines[] = {
-        "gpumemtopo: {schema: 2, version: 0.1.0, generated: \"2026-11-14T12:00:00Z\", command: "
+        "gpumemtopo: {schema: 3, version: 0.1.0, generated: \"2026-11-14T12:00:00Z\", command: "
         "[gpumemtopo-survey, \"-o\", a b, \"--seed=1\", \"\"], seed: 18446744073709551615, "
         "backend: sim, measured_by: [0.0.9, 0.1.0]}\n"
         "survey: {nodes: 2, ranks: 3, gpus: 3, measured: 2, unmeasured: 1, lost_ranks: 0, "
@@ -233,7 +233,7 @@ static void empty_inventory_has_all_keys(void **state)
     empty.backend = backend;
     inventory_print(&empty, &text);
     assert_string_equal(text.data,
-                        "gpumemtopo: {schema: 2, version: 0.1.0, generated: "
+                        "gpumemtopo: {schema: 3, version: 0.1.0, generated: "
                         "\"2026-11-14T12:00:00Z\", command: [], seed: 0, backend: sim}\n"
                         "survey: {nodes: 0, ranks: 0, gpus: 0, measured: 0, unmeasured: 0, "
                         "lost_ranks: 0, outliers: 0, wall_s: 0, exit_code: 0}\n"
@@ -246,7 +246,7 @@ static void empty_inventory_has_all_keys(void **state)
 
 /* A small valid file, into which each row below puts one mistake. */
 static const char valid[] =
-    "gpumemtopo: {schema: 2, version: 0.1.0, generated: x, command: [a], seed: 1, backend: sim}\n"
+    "gpumemtopo: {schema: 3, version: 0.1.0, generated: x, command: [a], seed: 1, backend: sim}\n"
     "survey: {nodes: 1, ranks: 1, gpus: 1, measured: 1, unmeasured: 0, lost_ranks: 0, outliers: 0, "
     "wall_s: 1, exit_code: 0}\n"
     "models:\n"
@@ -278,12 +278,12 @@ static void bad_files_are_explained(void **state)
     static const struct {
         const char *from, *to, *message;
     } rows[] = {
-        {"schema: 2", "schema: 3", "bad:1:22: schema: the file has schema 3, newer than the 2"},
-        {"schema: 2", "schema: 3, future: 1", "newer than the 2"},
-        {"schema: 2", "schema: 1", "bad:1:22: schema: the file has schema 1, older than the 2"},
-        {"schema: 2", "schema: x", "bad:1:22: schema: expected a whole number"},
-        {"schema: 2", "schema: 0", "outside"},
-        {"schema: 2, ", "", "no key \"schema\""},
+        {"schema: 3", "schema: 4", "bad:1:22: schema: the file has schema 4, newer than the 3"},
+        {"schema: 3", "schema: 4, future: 1", "newer than the 3"},
+        {"schema: 3", "schema: 2", "bad:1:22: schema: the file has schema 2, older than the 3"},
+        {"schema: 3", "schema: x", "bad:1:22: schema: expected a whole number"},
+        {"schema: 3", "schema: 0", "outside"},
+        {"schema: 3, ", "", "no key \"schema\""},
         {"gpumemtopo:", "gpumemtopos:", "key \"gpumemtopo\" is missing"},
         {"watch: []\n", "", "key \"watch\" is missing"},
         {"watch:", "wach:", "bad:9:1: unknown key \"wach\"; did you mean \"watch\"?"},

@@ -13,7 +13,7 @@
 #include "judge/world.h"
 
 #define HEAD                                                                                       \
-    "gpumemtopo_world: {schema: 1, version: 0.1.0, first: \"2026-10\", last: \"2026-11\"}\n"
+    "gpumemtopo_world: {schema: 2, version: 0.1.0, first: \"2026-10\", last: \"2026-11\"}\n"
 #define MODEL                                                                                      \
     "models:\n"                                                                                    \
     "  - name: Alpha 100\n"                                                                        \
@@ -64,9 +64,10 @@ static const struct {
     {"", "empty"},
     {"models: []\n", "gpumemtopo_world"},
     {HEAD, "models"},
-    {"gpumemtopo_world: {schema: 2, version: 9, first: x, last: x}\nmodels: []\n", "newer"},
+    {"gpumemtopo_world: {schema: 3, version: 9, first: x, last: x}\nmodels: []\n", "newer"},
     {"gpumemtopo_world: {schema: -1, version: 9, first: x, last: x}\nmodels: []\n", "schema"},
-    {"gpumemtopo_world: {schema: 1, version: 9, first: now, last: 2026-11}\nmodels: []\n", "month"},
+    {"gpumemtopo_world: {schema: 1, version: 9, first: x, last: x}\nmodels: []\n", "older"},
+    {"gpumemtopo_world: {schema: 2, version: 9, first: now, last: 2026-11}\nmodels: []\n", "month"},
     {HEAD "models: [{name: a}]\n", "key"},
     {HEAD "models: {}\n", "expected"},
     {WHOLE("0"), "gpus"},

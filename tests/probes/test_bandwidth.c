@@ -61,8 +61,8 @@ static const char few_threads[] =
 #define BY_TICKET                                                                                  \
     "name: By ticket\nsms: 8\nmemory: {size: 2 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"          \
     "bandwidth: {sm: 64, l2_read: 400, l2_write: 300, main_read: 200, main_write: 180,"            \
-    " ticket_main_read: 1.02, ticket_main_write: 1.06, ticket_l2_read: 1.01,"                      \
-    " ticket_l2_write: 1.03}\n"                                                                    \
+    " equal_main_read: 0.98, equal_main_write: 0.94, equal_l2_read: 0.99,"                         \
+    " equal_l2_write: 0.97}\n"                                                                     \
     "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n"
 /* The second has fewer threads per SM, smaller blocks and less L2 than the shapes were made for. */
 static const char *const by_ticket[] = {
@@ -349,15 +349,20 @@ static void expect_by_ticket(const char *model)
     static const struct {
         const char *metric;
         double gbs;
-    } rows[] = {{"main.bandwidth_ticket.read", 200 * 1.02},
-                {"main.bandwidth_ticket.write", 180 * 1.06},
-                {"l2.bandwidth_ticket.read", 400 * 1.01},
-                {"l2.bandwidth_ticket.write", 300 * 1.03}};
+    } rows[] = {{"main.bandwidth.read", 200},
+                {"main.bandwidth.write", 180},
+                {"l2.bandwidth.read", 400},
+                {"l2.bandwidth.write", 300},
+                {"main.bandwidth_equal.read", 200 * 0.98},
+                {"main.bandwidth_equal.write", 180 * 0.94},
+                {"l2.bandwidth_equal.read", 400 * 0.99},
+                {"l2.bandwidth_equal.write", 300 * 0.97}};
     shapes_seen = 0;
     struct measures all = probed_run(&(struct probed){.model = model,
                                                       .profile = PROFILE_STANDARD,
-                                                      .list = "l2.bandwidth_ticket,"
-                                                              "main.bandwidth_ticket",
+                                                      .list = "l2.bandwidth,main.bandwidth,"
+                                                              "l2.bandwidth_equal,"
+                                                              "main.bandwidth_equal",
                                                       .prepare = check_all_tickets});
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         probed_expect(&all, rows[i].metric, rows[i].gbs, "by ticket");

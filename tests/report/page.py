@@ -336,7 +336,7 @@ def check_curves(chromium, where, curve):
 
 def check_die(chromium, model):
     """Every cell of the map is as dark as its latency says."""
-    rows = model["memory"]["die"]["slice_groups"]["slice_map"]
+    rows = model["memory"]["die"]["fingerprint"]["slice_map"]
     lowest, highest = min(map(min, rows)), max(map(max, rows))
     drawn = chromium.run("""(() => {
       const svg = document.querySelector('svg[aria-label="latency of each SM to each group of slices"]');

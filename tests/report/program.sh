@@ -34,7 +34,7 @@ expect() {
 "$print_rich" >good.yaml || exit 1
 sed 's/measured: 2,/measured: 3,/' good.yaml >contradiction.yaml
 sed 's/^watch:/wach:/' good.yaml >misspelt.yaml
-sed 's/schema: 2,/schema: 9,/' good.yaml >future.yaml
+sed 's/schema: 3,/schema: 9,/' good.yaml >future.yaml
 : >empty.yaml
 head -c 1000 good.yaml >cut.yaml
 printf '\000\001\377' >binary.yaml
@@ -89,7 +89,7 @@ grep -q 'fleet.yaml was made by merge' err || { echo "undrain: a merged file is 
 
 # World files.
 cat >world.yaml <<'EOF'
-gpumemtopo_world: {schema: 1, version: 0.1.0, first: "2026-11", last: "2026-11"}
+gpumemtopo_world: {schema: 2, version: 0.1.0, first: "2026-11", last: "2026-11"}
 models:
   - name: A
     key: a
@@ -97,7 +97,7 @@ models:
       - {part: p, gpus: 3, programs: [0.1.0], drivers: ["1"], figures: {main.latency: {n: 3, median: 2, scatter: 1, spread: 1, quantiles: [1, 1, 2, 2, 2, 3, 3]}}}
 EOF
 sed 's/gpus: 3/gpus: -3/' world.yaml >negative.yaml
-sed 's/schema: 1/schema: 2/' world.yaml >later.yaml
+sed 's/schema: 2/schema: 3/' world.yaml >later.yaml
 head -c 250 world.yaml >half.yaml
 sed 's/status: ok/status: busy/' good.yaml >used.yaml
 cp world.yaml huge.yaml

@@ -8,7 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 mkdir bin
 inventory() {
-    printf 'gpumemtopo: {schema: 2}\nsurvey: {gpus: 4, exit_code: %s}\n' "$1"
+    printf 'gpumemtopo: {schema: 3}\nsurvey: {gpus: 4, exit_code: %s}\n' "$1"
 }
 cat >bin/srun <<'END'
 #!/bin/sh

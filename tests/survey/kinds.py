@@ -114,11 +114,11 @@ with tempfile.TemporaryDirectory() as folder:
 
 # What a kind cannot measure says why, and the rest is measured.
 UNMEASURED = [
-    ("instance", [], ["links.peers", "host.together.h2d", "die.slice_groups", "die.bandwidth.alone",
+    ("instance", [], ["links.peers", "host.together.h2d", "die.fingerprint", "die.bandwidth.alone",
                       "main.whole.ecc_corrected"], ["main.whole.tested", "host.latency"]),
-    ("virtual", [], ["links.peers", "die.slice_groups", "main.whole.tested"], ["main.latency", "host.latency"]),
+    ("virtual", [], ["links.peers", "die.fingerprint", "main.whole.tested"], ["main.latency", "host.latency"]),
     ("whole", [CONFIDENTIAL], ["links.peers", "host.latency"], ["main.whole.tested", "host.bandwidth.h2d"]),
-    ("whole", [PASSED], [], ["main.whole.tested", "host.latency", "die.slice_groups"]),
+    ("whole", [PASSED], [], ["main.whole.tested", "host.latency", "die.fingerprint"]),
 ]
 REASONS = ("a MIG instance", "MIG instances", "whole GPU", "virtual GPU", "confidential computing")
 

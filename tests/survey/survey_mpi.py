@@ -544,7 +544,7 @@ def case_alone(folder):
     session.mkdir()
     bare = {"PATH": str(session), "TMPDIR": str(session)}
     code, out, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "-", *FAST, env=bare)
-    check(code == 0 and out.startswith("gpumemtopo: {schema: 2,"), f"{code} {said}")
+    check(code == 0 and out.startswith("gpumemtopo: {schema: 3,"), f"{code} {said}")
     check(not list(session.iterdir()), "MPI was initialised")
     code, out, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "-", "--verbose", *FAST,
                              env={"ASAN_OPTIONS": "detect_leaks=1"})
@@ -566,7 +566,7 @@ def case_alone(folder):
                               cwd=folder, env=environment(), stdout=file, stderr=subprocess.PIPE)
         os.write(file.fileno(), b"after\n")
     text = (folder / "redirected").read_text()
-    check(done.returncode == 0 and text.startswith("before\ngpumemtopo: {schema: 2,") and
+    check(done.returncode == 0 and text.startswith("before\ngpumemtopo: {schema: 3,") and
           text.endswith("\nafter\n"), f"-o /dev/stdout > FILE: {done} {text[:80]}")
     code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "/dev/full", *FAST,
                            env={"TMPDIR": str(folder)})  # beside a device there is no spool

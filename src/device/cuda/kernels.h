@@ -138,6 +138,16 @@ struct kernel_sm_memory {
     uint32_t sms, regions, loads;
 };
 
+/* Atomics that add 0 to lines of a footprint. */
+struct kernel_sm_atomics {
+    uint64_t base;
+    uint64_t places, gate, claims, results; /* as above; by line */
+    uint32_t expected;
+    uint32_t sms, lines, atomics;
+    uint32_t slot_mask; /* slots of the footprint, a power of two, less 1 */
+    uint32_t zero;      /* 0, which the compiler does not know */
+};
+
 /* Clusters and bulk copies (cluster.cu). Of shared memory, a block uses a part that other blocks
  * read or that bulk copies fill, one that bulk copies to other blocks are made from (those of
  * global memory fill it too), and the barriers of the copies. */

@@ -220,6 +220,33 @@ static int map_memory(struct sm_map *map, struct err *err)
     return rc ? rc : chase_regions(map, err);
 }
 
+static int map_atomics(struct sm_map *map, struct err *err)
+{
+    struct cuda_gpu *gpu = map->gpu;
+    const struct device_sm_map *asked = map->asked;
+    map->answer->value_count = (size_t)gpu->base.limits.sm_count * asked->regions;
+    map->results_bytes = map->answer->value_count * sizeof(uint64_t);
+    int rc = prepare_map(map, "sm_map_atomics", err);
+    if (rc)
+        return rc;
+    rc = memory_pool_reserve(gpu, &gpu->global, asked->footprint_bytes, err);
+    if (rc)
+        return rc;
+    struct kernel_sm_atomics atomics = {
+        .base = gpu->global.base,
+        .places = gpu->jobs.device,
+        .gate = gpu->results.device,
+        .claims = gpu->results.device + GATE_BYTES,
+        .results = gpu->results.device + results_at(map),
+        .expected = map->blocks,
+        .sms = gpu->base.limits.sm_count,
+        .lines = asked->regions,
+        .atomics = asked->loads,
+        .slot_mask = (uint32_t)(asked->footprint_bytes / KERNEL_SM_MAP_SLOT_BYTES) - 1};
+    rc = launch_map(map, &atomics, err);
+    return rc ? rc : take_map_results(map, err);
+}
+
 int cuda_map_sms(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct device_sm_map *asked = request;
@@ -229,5 +256,12 @@ int cuda_map_sms(struct device *device, const void *request, void *answer, struc
     int rc = cuda_set_current(gpu, err);
     if (rc)
         return rc;
-    return asked->kind == DEVICE_SM_MAP_READ ? map_reads(&map, err) : map_memory(&map, err);
+    switch (asked->kind) {
+    case DEVICE_SM_MAP_READ:
+        return map_reads(&map, err);
+    case DEVICE_SM_MAP_MEMORY:
+        return map_memory(&map, err);
+    default:
+        return map_atomics(&map, err);
+    }
 }

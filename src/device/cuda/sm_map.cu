@@ -115,3 +115,40 @@ extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
             (uint64_t)(clock64() + (long long)v - start);
     }
 }
+
+static __device__ __forceinline__ uint32_t add_nothing(uint64_t at)
+{
+    uint32_t v;
+    asm volatile("atom.global.add.u32 %0, [%1], 0;" : "=r"(v) : "l"(at) : "memory");
+    return v;
+}
+
+/* One thread per SM. Each atomic waits for the one before, since its address depends on that, and
+ * each SM begins at another line. The first atomic of a line brings it into L2. */
+extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
+    sm_map_atomics(const struct kernel_sm_atomics m)
+{
+    if (!pass_gate(m.gate, m.expected))
+        return;
+    const struct kernel_sm_place place = own_place(m.places);
+    if (threadIdx.x || place.sm == UINT32_MAX || atomicExch((uint32_t *)m.claims + place.sm, 1))
+        return;
+    uint32_t v = 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < m.lines; i++) {
+        const uint32_t line = (i + place.sm * m.lines / m.sms) % m.lines;
+        const uint64_t at =
+            m.base + (uint64_t)(kernel_mixed(line) & m.slot_mask) * KERNEL_SM_MAP_SLOT_BYTES;
+        v = add_nothing(at + (v & m.zero));
+        if (v & m.zero) /* never: it has come before the clock is read */
+            return;
+        const long long start = clock64();
+#pragma unroll 1
+        for (uint32_t k = 0; k < m.atomics; k++)
+            v = add_nothing(at + (v & m.zero));
+        if (v & m.zero)
+            return;
+        ((uint64_t *)m.results)[place.sm * (uint64_t)m.lines + line] =
+            (uint64_t)(clock64() - start);
+    }
+}

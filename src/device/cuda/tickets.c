@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "device/cuda/gpu.h"
 #include "device/cuda/kernels.h"
 
@@ -27,33 +28,19 @@ static int tickets_launch(struct cuda_gpu *gpu, CUfunction function, uint32_t bl
     return rc ? rc : cuda_record(gpu, gpu->events[1], gpu->streams[0], err);
 }
 
-/* An SM ends with its last block. */
-static void tickets_read_times(const struct cuda_gpu *gpu, const struct kernel_block_times *times,
-                               uint32_t blocks, struct device_tickets_answer *answer)
+/* An SM ends with its last block; 0 for one that had none. */
+static void tickets_read_ends(const struct cuda_gpu *gpu, const struct kernel_block_times *times,
+                              uint32_t blocks, struct device_tickets_answer *answer)
 {
-    uint64_t begin = UINT64_MAX, first = UINT64_MAX, last = 0;
+    uint64_t begin = UINT64_MAX;
     for (uint32_t i = 0; i < blocks; i++)
         begin = times[i].begin_ns < begin ? times[i].begin_ns : begin;
-    for (uint32_t sm = 0; sm < gpu->base.limits.sm_count; sm++) {
-        uint64_t end = 0;
+    answer->end_count = gpu->base.limits.sm_count;
+    answer->end_ns = mem_array(answer->end_count, sizeof *answer->end_ns);
+    for (uint32_t sm = 0; sm < answer->end_count; sm++)
         for (uint32_t i = 0; i < blocks; i++)
-            if (times[i].sm_id == gpu->sm_ids[sm] && times[i].end_ns > end)
-                end = times[i].end_ns;
-        if (!end)
-            continue;
-        if (end < first) {
-            first = end;
-            answer->first_sm = sm;
-        }
-        if (end > last) {
-            last = end;
-            answer->last_sm = sm;
-        }
-    }
-    if (!last)
-        return;
-    answer->first_end_ns = first - begin;
-    answer->last_end_ns = last - begin;
+            if (times[i].sm_id == gpu->sm_ids[sm] && times[i].end_ns - begin > answer->end_ns[sm])
+                answer->end_ns[sm] = times[i].end_ns - begin;
 }
 
 static int tickets_prepare(struct cuda_gpu *gpu, const struct device_tickets *asked,
@@ -127,8 +114,9 @@ int cuda_stream_tickets(struct device *device, const void *request, void *answer
         return rc;
     uint64_t passes = work.equal_passes + work.tickets / work.chunks;
     out_answer->bytes = passes * device_stream_arrays(asked->kind) * work.chunks * work.chunk_bytes;
-    tickets_read_times(
-        gpu, (const struct kernel_block_times *)((const char *)gpu->results.host + TIMES_AT),
-        blocks, out_answer);
+    if (asked->ends)
+        tickets_read_ends(
+            gpu, (const struct kernel_block_times *)((const char *)gpu->results.host + TIMES_AT),
+            blocks, out_answer);
     return 0;
 }

@@ -11,7 +11,7 @@
 #include "device/calls.h"
 #include "schema/wire.h"
 
-enum { RECORD_VERSION = 3, ENTRY_BYTES_MAX = 64 * 1024 * 1024 };
+enum { RECORD_VERSION = 4, ENTRY_BYTES_MAX = 64 * 1024 * 1024 };
 
 /* The first bytes of every record; the version follows as four bytes. They contain line ends and an
  * end-of-text character, so that a copy in text mode is detected. */

@@ -51,7 +51,7 @@ struct cache_text {
     double early_fill, slack, slice_cycles, group_cycles;
     uint64_t prefetch;
     uint32_t prefetch_after;
-    const struct yaml_node *far_cycles;
+    const struct yaml_node *far_cycles, *part_sms;
     uint32_t instances;
     uint64_t reported;
     bool carveout;
@@ -90,6 +90,7 @@ static const struct yaml_field l2_fields[] = {
     {"slack", YAML_F64, offsetof(struct cache_text, slack), .min = 0, .max = 1},
     {"parts", YAML_WORD, offsetof(struct cache_text, parts), .words = parts_words},
     {"far_cycles", YAML_NODE, offsetof(struct cache_text, far_cycles)},
+    {"part_sms", YAML_NODE, offsetof(struct cache_text, part_sms)},
     {"slice_cycles", YAML_F64, offsetof(struct cache_text, slice_cycles), .min = 0, .max = 1e6},
     {"group_cycles", YAML_F64, offsetof(struct cache_text, group_cycles), .min = 0, .max = 1e6},
     {"prefetch", YAML_BYTES, offsetof(struct cache_text, prefetch), .max = BYTES_MAX},
@@ -331,6 +332,20 @@ static int read_far(const struct yaml_node *node, struct sim_l2 *l2, struct err 
     return 0;
 }
 
+static int read_part_sms(const struct yaml_node *node, struct sim_l2 *l2, struct err *err)
+{
+    if (l2->part_count < 2 || yaml_kind(node) != YAML_SEQUENCE ||
+        yaml_count(node) != l2->part_count)
+        return yaml_error(node, err, "expected a number of SMs for each part of L2");
+    int rc = 0;
+    for (size_t i = 0; i < l2->part_count && !rc; i++) {
+        uint64_t sms = 0;
+        rc = yaml_as_u64(yaml_at(node, i), 1, SIM_SMS_MAX, &sms, err);
+        l2->part_sms[i] = (uint32_t)sms;
+    }
+    return rc;
+}
+
 int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct err *err)
 {
     struct cache_text text = {.early_fill = 0.8, .prefetch_after = 2};
@@ -346,6 +361,8 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
         rc = read_far(text.far_cycles, &model->l2, err);
     else if (text.far_cycles)
         rc = yaml_error(text.far_cycles, err, "an L2 with one part has no far part");
+    if (!rc && text.part_sms)
+        rc = read_part_sms(text.part_sms, &model->l2, err);
     if (rc)
         return rc;
     if ((text.size / text.line) % model->l2.part_count)

@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "device/sim/model.h"
 
-enum { BANDWIDTH_MAX = 1000000, MHZ_MAX = 100000, TICKET_MAX = 2 };
+enum { BANDWIDTH_MAX = 1000000, MHZ_MAX = 100000 };
 
 struct model_text {
     const char *name;
@@ -117,16 +117,16 @@ static const struct yaml_field bandwidth_fields[] = {
      .max = BANDWIDTH_MAX},
     {"main_add", YAML_F64, offsetof(struct sim_bandwidth, main_add), .min = 0.1,
      .max = BANDWIDTH_MAX},
-    {"ticket_l2_read", YAML_F64, offsetof(struct sim_bandwidth, ticket_l2_read), .min = 1,
-     .max = TICKET_MAX},
-    {"ticket_l2_write", YAML_F64, offsetof(struct sim_bandwidth, ticket_l2_write), .min = 1,
-     .max = TICKET_MAX},
-    {"ticket_main_read", YAML_F64, offsetof(struct sim_bandwidth, ticket_main_read), .min = 1,
-     .max = TICKET_MAX},
-    {"ticket_main_write", YAML_F64, offsetof(struct sim_bandwidth, ticket_main_write), .min = 1,
-     .max = TICKET_MAX},
-    {"ticket_main_copy", YAML_F64, offsetof(struct sim_bandwidth, ticket_main_copy), .min = 1,
-     .max = TICKET_MAX},
+    {"equal_l2_read", YAML_F64, offsetof(struct sim_bandwidth, equal_l2_read), .min = 0.1,
+     .max = 1},
+    {"equal_l2_write", YAML_F64, offsetof(struct sim_bandwidth, equal_l2_write), .min = 0.1,
+     .max = 1},
+    {"equal_main_read", YAML_F64, offsetof(struct sim_bandwidth, equal_main_read), .min = 0.1,
+     .max = 1},
+    {"equal_main_write", YAML_F64, offsetof(struct sim_bandwidth, equal_main_write), .min = 0.1,
+     .max = 1},
+    {"equal_main_copy", YAML_F64, offsetof(struct sim_bandwidth, equal_main_copy), .min = 0.1,
+     .max = 1},
     {"h2d", YAML_F64, offsetof(struct sim_bandwidth, h2d), .min = 0.1, .max = BANDWIDTH_MAX},
     {"d2h", YAML_F64, offsetof(struct sim_bandwidth, d2h), .min = 0.1, .max = BANDWIDTH_MAX},
     {"bidir", YAML_F64, offsetof(struct sim_bandwidth, bidir), .min = 0.1, .max = BANDWIDTH_MAX},
@@ -339,11 +339,11 @@ static void set_defaults(struct sim_model *model)
                                               .main_read = 800,
                                               .main_write = 750,
                                               .main_copy = 700,
-                                              .ticket_l2_read = 1,
-                                              .ticket_l2_write = 1,
-                                              .ticket_main_read = 1,
-                                              .ticket_main_write = 1,
-                                              .ticket_main_copy = 1,
+                                              .equal_l2_read = 1,
+                                              .equal_l2_write = 1,
+                                              .equal_main_read = 1,
+                                              .equal_main_write = 1,
+                                              .equal_main_copy = 1,
                                               .h2d = 24,
                                               .d2h = 24,
                                               .bidir = 44};

@@ -62,6 +62,7 @@ struct sim_l2 {
     int parts;
     uint32_t part_count;
     double far_cycles[SIM_PARTS_MAX]; /* by own part XOR home part */
+    uint32_t part_sms[SIM_PARTS_MAX]; /* SMs near each part; 0: as many GPCs near each */
     double slice_cycles;              /* between the nearest and the furthest slice of a part */
     double group_cycles;              /* between the nearer half of the slices and the other */
     uint64_t prefetch_units; /* fetch units that a miss in a stream brings in addition; 0: none */
@@ -108,8 +109,8 @@ struct sim_bandwidth {
     double gpc; /* all SMs of a GPC together from L2; 0: no limit */
     double main_read, main_write, main_copy;
     double main_add; /* two arrays read, one written; 0: as main_copy */
-    /* Streams by ticket: so many times as much as those with equal work per SM. */
-    double ticket_l2_read, ticket_l2_write, ticket_main_read, ticket_main_write, ticket_main_copy;
+    /* What streams with equal work per SM get of this. */
+    double equal_l2_read, equal_l2_write, equal_main_read, equal_main_write, equal_main_copy;
     double h2d, d2h, bidir;
     double l2_loaded_cycles, main_loaded_cycles;
     double round_cycles; /* of a loop's round beside its accesses */

@@ -81,7 +81,7 @@ void walk_next(struct walk *walk, uint64_t *out_addresses, uint32_t count)
     walk->position = position;
 }
 
-enum { GRANULE_LINES = 32, SLICE_SHIFT = 9, LANE_BYTES = 4 };
+enum { GRANULE_LINES = 32, SLICE_SHIFT = 9, LANE_BYTES = 4, ATOMIC_CYCLES = 30 };
 
 /* Above all of global memory; a multiple of 3 and 5, so that lines of odd sizes begin there. */
 static const uint64_t constant_base = UINT64_C(15) << 38;
@@ -149,15 +149,41 @@ static void prepare_tlbs(struct gpu *gpu, const struct route_place *place, struc
     route->translate_first = gpu->model.translate_first;
 }
 
-/* All parts have the same number of GPCs, or of SMs if there are too few GPCs. Within a part, every
- * second one is nearer to the other half of its slices. */
-static void prepare_place(const struct sim_model *model, uint32_t sm, struct route *route)
+static bool places_by_gpc(const struct sim_model *model)
+{
+    return model->gpc_count >= model->l2.part_count && model->gpc_count > 1;
+}
+
+/* SMs in the order of their GPCs: the first part_sms[0] of them are near the first part. */
+static uint32_t part_by_sms(const struct sim_model *model, uint32_t sm)
+{
+    uint32_t before = 0, part = 0, rank = model->gpc_rank[model->gpc_of[sm]];
+    for (uint32_t i = 0; i < model->sms; i++) {
+        uint32_t other = model->gpc_rank[model->gpc_of[i]];
+        before += other < rank || (other == rank && i < sm);
+    }
+    while (part + 1 < model->l2.part_count && before >= model->l2.part_sms[part])
+        before -= model->l2.part_sms[part++];
+    return part;
+}
+
+/* Unless the model says how many SMs they have, all parts have the same number of GPCs, or of SMs
+ * if there are too few GPCs. */
+uint32_t route_part(const struct sim_model *model, uint32_t sm)
 {
     uint32_t parts = model->l2.part_count;
-    bool by_gpc = model->gpc_count >= parts && model->gpc_count > 1;
+    if (model->l2.part_sms[0])
+        return part_by_sms(model, sm);
+    bool by_gpc = places_by_gpc(model);
     uint32_t number = by_gpc ? model->gpc_rank[model->gpc_of[sm]] : sm;
-    uint32_t count = by_gpc ? model->gpc_count : model->sms;
-    route->side = number * parts / count;
+    return number * parts / (by_gpc ? model->gpc_count : model->sms);
+}
+
+/* Within a part, every second GPC or SM is nearer to the other half of its slices. */
+static void prepare_place(const struct sim_model *model, uint32_t sm, struct route *route)
+{
+    uint32_t number = places_by_gpc(model) ? model->gpc_rank[model->gpc_of[sm]] : sm;
+    route->side = route_part(model, sm);
     route->group = number & 1;
 }
 
@@ -224,6 +250,18 @@ int route_prepare(struct gpu *gpu, enum device_path which, const struct route_pl
             prepare_tlbs(gpu, place, &route);
     }
     *out_route = route;
+    return 0;
+}
+
+int route_prepare_atomics(struct gpu *gpu, uint32_t sm, struct route *out_route, struct err *err)
+{
+    const struct sim_path *path = &gpu->model.paths[DEVICE_GLOBAL_CG];
+    const struct route_place place = {.sm = sm};
+    if (!path->present)
+        return err_set(err, -ENOTSUP, "this GPU has no %s path", path_names[DEVICE_GLOBAL_CG]);
+    *out_route = (struct route){0};
+    prepare_l2(gpu, path, &place, (int64_t)sm == gpu->model.slow_sm ? 1 + gpu->model.slow_share : 1,
+               out_route);
     return 0;
 }
 
@@ -297,6 +335,14 @@ static double route_load_l2(const struct route *route, uint64_t address, struct 
     if (route->misses)
         route_prefetch(route, address, rng);
     return cycles + route_load_dram(route, rng);
+}
+
+double route_atomic(const struct route *route, uint64_t address)
+{
+    uint64_t local = address;
+    uint32_t home = route->part_count > 1 ? route_home(route, address, &local) : 0;
+    return ATOMIC_CYCLES + route->l2_cycles + route->far_cycles[home ^ route->side] +
+           slice_offset(route, address, false);
 }
 
 /* The cost of finding the page. */

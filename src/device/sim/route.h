@@ -70,12 +70,22 @@ struct route_place {
     uint64_t launch;   /* older contents of caches that SMs share are invalid */
 };
 
+/* The part of L2 that an SM is near. */
+uint32_t route_part(const struct sim_model *model, uint32_t sm);
+
 /* -ENOTSUP for a path that the GPU does not have. */
 int route_prepare(struct gpu *gpu, enum device_path path, const struct route_place *place,
                   struct route *out_route, struct err *err);
 
 /* DRAM and the host link take nanoseconds, not cycles: fewer cycles at a lower SM clock. */
 void route_set_clock(struct route *route, double share_of_nominal);
+
+/* For atomics only, which the home of a line executes; its page is at hand. -ENOTSUP: the GPU has
+ * none. */
+int route_prepare_atomics(struct gpu *gpu, uint32_t sm, struct route *out_route, struct err *err);
+
+/* Its cycles. */
+double route_atomic(const struct route *route, uint64_t address);
 
 /* Executes loads one after the other; out: their latencies in cycles. */
 void route_load(const struct route *route, const uint64_t *addresses, uint32_t count,

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "device/sim/gpu.h"
+#include "device/sim/route.h"
 
 enum {
     IN_FLIGHT_BYTES = 128 * 1024, /* of an SM whose threads all read */
@@ -154,14 +155,45 @@ static int map_regions(struct gpu *gpu, const struct device_sm_map *map,
     return rc;
 }
 
+/* The same lines for all SMs. */
+static int map_homes(struct gpu *gpu, const struct device_sm_map *map,
+                     struct device_sm_map_answer *answer, struct err *err)
+{
+    const struct sim_model *model = &gpu->model;
+    struct rng rng;
+    rng_init(&rng, rng_derive(gpu->noise_seed, "atomics", gpu->stream_number++), "noise");
+    answer->value_count = (size_t)model->sms * map->regions;
+    answer->values = mem_array(answer->value_count, sizeof *answer->values);
+    for (uint32_t sm = 0; sm < model->sms; sm++) {
+        struct route route;
+        int rc = route_prepare_atomics(gpu, sm, &route, err);
+        if (rc)
+            return rc;
+        for (uint32_t i = 0; i < map->regions; i++) {
+            uint64_t line = rng_derive(map->footprint_bytes, "line", i);
+            uint64_t at = line % (map->footprint_bytes / SLOT_BYTES) * SLOT_BYTES;
+            double cycles = 0;
+            for (uint32_t k = 0; k < map->loads; k++) {
+                cycles += route_atomic(&route, at) + model->noise.jitter_cycles * rng_normal(&rng);
+                if (rng_uniform(&rng) < model->noise.spike_rate)
+                    cycles += model->noise.spike_cycles * (0.5 + rng_uniform(&rng));
+            }
+            answer->values[(size_t)sm * map->regions + i] = cycles > 1 ? (uint64_t)cycles : 1;
+        }
+    }
+    return 0;
+}
+
 int gpu_map_sms(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct device_sm_map *map = request;
     struct device_sm_map_answer *out_answer = answer;
     struct gpu *gpu = (struct gpu *)device;
     gpu_update(gpu);
-    if (map->kind != DEVICE_SM_MAP_READ)
+    if (map->kind == DEVICE_SM_MAP_MEMORY)
         return map_regions(gpu, map, out_answer, err);
+    if (map->kind == DEVICE_SM_MAP_ATOMICS)
+        return map_homes(gpu, map, out_answer, err);
     map_l2_reads(gpu, map, out_answer);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/mem.h"
 #include "base/portable_math.h"
 #include "device/sim/gpu.h"
 
@@ -189,7 +190,49 @@ static struct source source_of(const struct gpu *gpu, const struct device_stream
     return main_source(gpu, stream, mhz);
 }
 
-static double device_rate(const struct gpu *gpu, const struct device_stream *stream, double mhz)
+/* Some of the parts of L2 together get this power of their share of the whole rate: one of two gets
+ * 0.6 of it on H200s whose parts have 64 and 68 SMs. */
+static const double PARTS_POWER = 0.74;
+
+/* If the parts of L2 have different numbers of SMs, which have equal work, they share the memory
+ * alike until the smallest one is done. */
+static double split_share(const struct sim_l2 *l2)
+{
+    double sms = 0, done = 0, time = 0;
+    for (uint32_t i = 0; i < l2->part_count; i++)
+        sms += l2->part_sms[i];
+    while (done < sms) {
+        double next = INFINITY, left = 0;
+        for (uint32_t i = 0; i < l2->part_count; i++) {
+            if (l2->part_sms[i] <= done)
+                continue;
+            next = fmin(next, l2->part_sms[i]);
+            left++;
+        }
+        if (left == 0)
+            break;
+        time += (next - done) * left / portable_pow(left / l2->part_count, PARTS_POWER);
+        done = next;
+    }
+    return sms > 0 ? sms / time : 1;
+}
+
+/* What a stream with equal work per SM gets of what L2 or main memory delivers. */
+static double equal_share(const struct sim_model *model, const struct device_stream *stream)
+{
+    const struct sim_bandwidth *b = &model->bandwidth;
+    bool l2 = stream->footprint_bytes <= model->l2.geometry.size;
+    double split = split_share(&model->l2);
+    if (stream->kind == DEVICE_STREAM_READ) /* L2 is read from both parts */
+        return l2 ? b->equal_l2_read : b->equal_main_read * split;
+    if (stream->kind == DEVICE_STREAM_WRITE)
+        return (l2 ? b->equal_l2_write : b->equal_main_write) * split;
+    return l2 ? (b->equal_l2_read + b->equal_l2_write) / 2 : b->equal_main_copy * split;
+}
+
+/* share: of what the level delivers. */
+static double device_rate(const struct gpu *gpu, const struct device_stream *stream, double mhz,
+                          double share)
 {
     const struct sim_model *model = &gpu->model;
     uint32_t at_once = model->hardware.threads_per_sm / stream->threads; /* blocks of an SM */
@@ -207,7 +250,7 @@ static double device_rate(const struct gpu *gpu, const struct device_stream *str
         .blocks = blocks,
         .block_in_flight = stream->threads * unroll * stream->width_bytes,
         .sm_limit = source.sm_limit * mhz / 1e3 * sm_share,
-        .level_limit = source.level_limit,
+        .level_limit = source.level_limit * share,
         .latency_ns = source.latency_ns + model->bandwidth.round_cycles * 1e3 / mhz,
         .loaded_ns = source.loaded_ns,
     };
@@ -255,7 +298,8 @@ int gpu_run_stream(struct device *device, const void *request, void *answer, str
                        model->hardware.threads_per_block);
     gpu_update(gpu);
     double mhz = gpu_clock_mhz(gpu, gpu->busy_ns);
-    double rate = on_device ? device_rate(gpu, stream, mhz) : host_rate(gpu, stream->kind, false);
+    double rate = on_device ? device_rate(gpu, stream, mhz, equal_share(model, stream))
+                            : host_rate(gpu, stream->kind, false);
     rate = disturbed(gpu, rate);
     double ns = (double)stream->total_bytes / rate;
     gpu->busy_ns += ns;
@@ -266,18 +310,6 @@ int gpu_run_stream(struct device *device, const void *request, void *answer, str
 
 /* Between the first SM that ends and the last, of the whole time: chunks are small. */
 static const double TICKETS_APART = 0.003;
-
-/* How much more a stream by ticket gets than one with equal work per SM. */
-static double ticket_gain(const struct sim_model *model, const struct device_tickets *asked)
-{
-    const struct sim_bandwidth *b = &model->bandwidth;
-    bool l2 = asked->footprint_bytes <= model->l2.geometry.size;
-    if (asked->kind == DEVICE_STREAM_READ)
-        return l2 ? b->ticket_l2_read : b->ticket_main_read;
-    if (asked->kind == DEVICE_STREAM_WRITE)
-        return l2 ? b->ticket_l2_write : b->ticket_main_write;
-    return l2 ? (b->ticket_l2_read + b->ticket_l2_write) / 2 : b->ticket_main_copy;
-}
 
 int gpu_stream_tickets(struct device *device, const void *request, void *answer, struct err *err)
 {
@@ -299,16 +331,21 @@ int gpu_stream_tickets(struct device *device, const void *request, void *answer,
         return err_set(err, -EINVAL, "%u threads: a block has at most %u", asked->threads,
                        model->hardware.threads_per_block);
     gpu_update(gpu);
-    double rate = device_rate(gpu, &stream, gpu_clock_mhz(gpu, gpu->busy_ns));
-    double ns = (double)asked->total_bytes / disturbed(gpu, rate * ticket_gain(model, asked));
+    bool equal = asked->equal_percent == 100;
+    double share = equal ? equal_share(model, &stream) : 1;
+    double rate = device_rate(gpu, &stream, gpu_clock_mhz(gpu, gpu->busy_ns), share);
+    double ns = (double)asked->total_bytes / disturbed(gpu, rate);
     gpu->busy_ns += ns;
-    uint64_t elapsed = ns < 1 ? 1 : (uint64_t)(ns + 0.5);
-    *out_answer =
-        (struct device_tickets_answer){.bytes = asked->total_bytes,
-                                       .elapsed_ns = elapsed,
-                                       .first_end_ns = (uint64_t)(ns * (1 - TICKETS_APART)),
-                                       .last_end_ns = elapsed,
-                                       .last_sm = model->sms - 1};
+    *out_answer = (struct device_tickets_answer){.bytes = asked->total_bytes,
+                                                 .elapsed_ns = ns < 1 ? 1 : (uint64_t)(ns + 0.5)};
+    if (!asked->ends)
+        return 0;
+    /* The SMs end evenly apart; the last one with the stream. */
+    const double apart = equal ? 2 * (1 - share) : TICKETS_APART;
+    out_answer->end_count = model->sms;
+    out_answer->end_ns = mem_array(model->sms, sizeof *out_answer->end_ns);
+    for (uint32_t i = 0; i < model->sms; i++)
+        out_answer->end_ns[i] = (uint64_t)(ns * (1 - apart * (model->sms - 1 - i) / model->sms));
     return 0;
 }
 

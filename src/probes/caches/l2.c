@@ -146,7 +146,7 @@ static int l2_report_size_again(struct probe_context *context, struct err *err)
     double bytes, step;
     int rc;
     if (l2->step_confirms) {
-        rc = l2_confirm_step(context, l2, L2_STEP_WHOLE, &l2->whole, &step, err);
+        rc = l2_confirm_step(context, l2, &l2->whole, &step, err);
         bytes = rc ? 0 : l2->resident_bytes * step / l2->whole.bytes;
     } else {
         rc = l2_confirm_capacity(context, l2, &bytes, err);
@@ -233,7 +233,7 @@ static void set_reported(struct probe_context *context, struct measure *size)
 static void l2_report_unbounded(struct probe_context *context)
 {
     static const char *const metrics[] = {"l2.step_whole", "l2.size"};
-    measures_add_missing(context->measures, "l2.step_half", MEASURE_FAILED,
+    measures_add_missing(context->measures, "l2.part_size", MEASURE_FAILED,
                          "L2 could not be overfilled");
     for (size_t i = 0; i < COUNT_OF(metrics); i++) {
         struct measure *m = measures_add(context->measures, metrics[i], context->l2.resident_bytes,
@@ -299,7 +299,7 @@ static int find_whole(struct probe_context *context, struct l2_step *out_step, s
     struct l2_step steps[3];
     size_t count = 0;
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
-        int rc = l2_find_step(context, &context->l2, L2_STEP_WHOLE, &steps[count], err);
+        int rc = l2_find_step(context, &context->l2, &steps[count], err);
         if (rc)
             return rc;
         if (i == 0 && (!steps[0].found || confirms(&context->l2, &steps[0]))) {
@@ -319,27 +319,29 @@ static int find_whole(struct probe_context *context, struct l2_step *out_step, s
     return 0;
 }
 
-static void report_half(struct probe_context *context, const struct l2_step *half)
+/* The capacity of the parts, each counted from an SM near it. */
+static void report_part_size(struct probe_context *context)
 {
     const struct l2_study *l2 = &context->l2;
-    if (half->found) {
-        report_step(context, "l2.step_half", half);
+    if (!l2->copies) {
+        measures_add_missing(context->measures, "l2.part_size", MEASURE_UNSUPPORTED,
+                             l2->parts > 1 ? "an SM's own part keeps no copies of far lines"
+                                           : "L2 has one part");
         return;
     }
-    if (l2->copies) {
-        measures_add_missing(context->measures, "l2.step_half", MEASURE_FAILED,
-                             "no change point around what the near part keeps");
-        return;
-    }
-    measures_add_missing(context->measures, "l2.step_half", MEASURE_UNSUPPORTED,
-                         l2->parts > 1 ? "an SM's own part keeps no copies of far lines"
-                                       : "L2 has one part");
+    struct measure *m =
+        measures_add(context->measures, "l2.part_size", l2->near_bytes, "B", "resident share");
+    m->n = l2->resident_n;
+    m->spread = l2->resident_error;
+    m->confidence = repeats_confidence(m->value, m->spread);
+    facts_set_numbers(&m->notes, "sizes", l2->part_bytes, l2->parts);
+    l2_note_doubt(context, m);
 }
 
 static int run_size(struct probe_context *context, struct err *err)
 {
     struct l2_study *l2 = &context->l2;
-    struct l2_step half = {0}, whole;
+    struct l2_step whole;
     int rc = l2_reach(context, L2_LINE, err);
     if (rc)
         return rc;
@@ -352,12 +354,8 @@ static int run_size(struct probe_context *context, struct err *err)
     rc = find_whole(context, &whole, err);
     if (rc)
         return rc;
-    if (l2->copies)
-        rc = l2_find_step(context, l2, L2_STEP_HALF, &half, err);
-    if (rc)
-        return rc;
     l2->whole = whole;
-    report_half(context, &half);
+    report_part_size(context);
     if (whole.found)
         report_step(context, "l2.step_whole", &whole);
     else
@@ -385,9 +383,10 @@ const struct probe probe_l2_line = {
 };
 
 const struct probe probe_l2_size = {
-    .description = {"l2.size", "size of L2 and both steps of its latency", PROFILE_STANDARD},
+    .description = {"l2.size", "size of L2 and of its parts, and the step of its latency",
+                    PROFILE_STANDARD},
     .depends = {"l2.line"},
-    .metrics = {"l2.size", "l2.step_half", "l2.step_whole"},
+    .metrics = {"l2.size", "l2.part_size", "l2.step_whole"},
     .again = true,
     .within = 0.03,
     .run = run_size,

@@ -304,10 +304,11 @@ int l2_measure_capacity(struct probe_context *context, struct l2_study *l2, stru
     uint32_t parts = l2->copies ? l2->parts : 1;
     int rc =
         part_capacity(context, l2, 0, claim / parts, &l2->near_bytes, &l2->resident_error, err);
-    l2->resident_bytes = l2->near_bytes;
+    l2->resident_bytes = l2->part_bytes[0] = l2->near_bytes;
     for (uint32_t part = 1; part < parts && !rc && !l2->unbounded; part++) {
         double bytes = 0, error = 0;
         rc = part_capacity(context, l2, l2->part_sms[part], l2->near_bytes, &bytes, &error, err);
+        l2->part_bytes[part] = bytes;
         l2->resident_bytes += bytes;
         l2->resident_error = portable_hypot(l2->resident_error, error);
     }

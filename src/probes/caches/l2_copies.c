@@ -418,9 +418,13 @@ static void copies_settle(const struct copies *copies, double far_share, struct 
 {
     double groups = (double)copies->group_count, expected = (groups - 1) / groups;
     parts->count = (uint32_t)fmin(groups, L2_PARTS_MAX);
-    for (size_t sm = copies->sm_count; sm-- > 0;)
-        if (copies->groups[sm] < L2_PARTS_MAX)
-            parts->sms[copies->groups[sm]] = copies->sms[sm];
+    parts->seen_part = mem_array(device_limits(copies->context->device)->sm_count, 1);
+    for (size_t sm = copies->sm_count; sm-- > 0;) {
+        if (copies->groups[sm] >= L2_PARTS_MAX)
+            continue;
+        parts->sms[copies->groups[sm]] = copies->sms[sm];
+        parts->seen_part[copies->sms[sm]] = (uint8_t)(copies->groups[sm] + 1);
+    }
     if (!parts->doubt[0] && fabs(far_share - expected) > SHARE_OFF_MAX)
         snprintf(parts->doubt, sizeof parts->doubt,
                  "%zu groups of SMs, but %.0f %% of the lines are far", copies->group_count,

@@ -211,6 +211,7 @@ void l2_parts_fini(struct l2_parts *parts)
     l2_values_fini(&parts->far_loads);
     l2_values_fini(&parts->far_lines);
     free(parts->part_of_sm);
+    free(parts->seen_part);
     free(parts->home_of_element);
     *parts = (struct l2_parts){0};
 }
@@ -258,9 +259,6 @@ void l2_parts_set_far(struct l2_parts *parts, double near_width)
  * it is noise. */
 
 enum { HALVES = 2, LEADERS_MAX = 16, FEW_SMS = 8, CUT_OF = 50 };
-
-/* Another part is further away by this share of a near hit, and by this many cycles. */
-static const double GAP_SHARE = 0.03, GAP_CYCLES = 4;
 
 /* Smaller differences, in standard errors, do not count. */
 static const double SIGNIFICANT = 4;
@@ -488,9 +486,9 @@ out:
     l2_values_fini(&margins);
 }
 
-void l2_look_for_homes(const struct l2_hits *hits, double near, struct l2_parts *out_parts)
+void l2_look_for_homes(const struct l2_hits *hits, double gap, struct l2_parts *out_parts)
 {
-    struct homes homes = {.hits = hits, .gap_min = fmax(GAP_CYCLES, GAP_SHARE * near)};
+    struct homes homes = {.hits = hits, .gap_min = gap};
     homes.rows = mem_array(HALVES * hits->sms * hits->elements, sizeof *homes.rows);
     homes.groups = mem_array(hits->sms, sizeof *homes.groups);
     out_parts->part_of_sm = mem_array(hits->sms, sizeof *out_parts->part_of_sm);

@@ -80,6 +80,7 @@ struct l2_parts {
     double confidence;
     char doubt[L2_DOUBT_MAX]; /* why this is uncertain; empty: it is certain */
     uint8_t *part_of_sm;      /* without copies, else NULL */
+    uint8_t *seen_part;       /* by SM: its part + 1, 0 if it was not looked at; NULL: none was */
     uint8_t *home_of_element;
 };
 
@@ -93,7 +94,7 @@ size_t l2_sample_sms(struct probe_context *context, int32_t *out_sms);
  * the scatter of near hits, are slices of one level. */
 void l2_parts_set_far(struct l2_parts *parts, double near_width);
 
-/* near: the mean near hit. out_parts must be empty. */
-void l2_look_for_homes(const struct l2_hits *hits, double near, struct l2_parts *out_parts);
+/* gap: another part is further away by so many cycles. out_parts must be empty. */
+void l2_look_for_homes(const struct l2_hits *hits, double gap, struct l2_parts *out_parts);
 
 #endif

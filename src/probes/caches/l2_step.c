@@ -1,6 +1,5 @@
-/* Where the latency of L2 steps up as the array grows: near half of the size, where an SM's own
- * part no longer has room for everything it loads; and at the whole size, where main memory begins
- * to serve lines whose home is the other part (without copies: any line).
+/* Where the latency of L2 steps up as the array grows: main memory begins to serve lines whose home
+ * is the other part (without copies: any line).
  *
  * What was filled first is timed, since it is evicted first: then the step is steep for LRU and
  * similar policies, and not later for others. The rise after the step is traced back to where it
@@ -11,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/portable_math.h"
 #include "base/sort.h"
 #include "cpd/cpd.h"
@@ -46,7 +46,7 @@ static const double TRACE_LOW = 0.9, TRACE_HIGH = 1.15;
 /* A step must raise the share of slower loads by at least STEP_MIN. A size is beyond the step if
  * its share has risen by this part of that, or by so many standard errors more than misjudged loads
  * explain. */
-static const double STEP_MIN[] = {[L2_STEP_HALF] = 0.03, [L2_STEP_WHOLE] = 0.01};
+static const double STEP_MIN = 0.01;
 
 static const double BEYOND_MIN = 0.01, BEYOND_ERRORS = 4;
 
@@ -58,12 +58,7 @@ struct range {
     double low, high;
 };
 
-enum { RANGES = 2 };
-
-static const struct range RANGES_OF[][RANGES] = {
-    [L2_STEP_HALF] = {{0.8, 1.2}, {0.2, 1.8}},
-    [L2_STEP_WHOLE] = {{0.9, 1.1}, {0.4, 1.4}},
-};
+static const struct range ranges[] = {{0.9, 1.1}, {0.4, 1.4}};
 
 /* A size and the share of its loads that were slower. */
 struct point {
@@ -74,7 +69,6 @@ struct point {
 struct search {
     struct probe_context *context;
     const struct l2_study *l2;
-    enum l2_step_kind kind;
     struct point points[POINTS_MAX]; /* all looks so far */
     size_t count;
     double capacity;    /* the step is expected near it */
@@ -106,9 +100,7 @@ static int l2_step_look_at(struct search *search, const double *sizes, uint32_t 
     int rc = l2_look(search->context, search->l2, &look, shares, err);
     for (size_t i = 0; i < look.count && !rc; i++) {
         search->points[search->count] = (struct point){
-            .bytes = (double)look.sizes[i],
-            .share = search->kind == L2_STEP_HALF ? shares[i].beyond_near : shares[i].far_missed,
-            .number = search->count};
+            .bytes = (double)look.sizes[i], .share = shares[i].far_missed, .number = search->count};
         search->count++;
     }
     return rc;
@@ -127,8 +119,7 @@ static int l2_step_look_between(struct search *search, double low, double high, 
 static double beyond_limit(const struct search *search, double base)
 {
     const struct l2_study *l2 = search->l2;
-    double stray = search->kind == L2_STEP_HALF ? l2->near_stray : l2->hit_stray;
-    stray = fmax(stray, base);
+    double stray = fmax(l2->hit_stray, base);
     double error = sqrt(stray * (1 - stray) / LOOK_LOADS) / (1 - stray);
     return base + fmax(BEYOND_MIN, BEYOND_ERRORS * error);
 }
@@ -157,7 +148,7 @@ static int open_range(struct search *search, const struct range *range, double *
         return rc;
     search->base = search->points[first].share;
     search->limit = beyond_limit(search, search->base);
-    bool strays = search->l2->copies && search->kind == L2_STEP_WHOLE;
+    bool strays = search->l2->copies;
     bool starts_low = search->base <= (strays ? STRAY_MAX : beyond_limit(search, 0));
     *out_low = search->points[first].bytes;
     *out_high = INFINITY;
@@ -295,7 +286,7 @@ static int test_points(struct search *search, struct cpd_change *out_change, str
 {
     const struct cpd_options options = {.cost = CPD_COST_RANK,
                                         .alpha = ALPHA,
-                                        .step_min = STEP_MIN[search->kind],
+                                        .step_min = STEP_MIN,
                                         .seed = probe_analysis_seed(search->context)};
     double shares[POINTS_MAX];
     sort_stable(search->points, search->count, sizeof *search->points, compare_points);
@@ -318,17 +309,16 @@ static double step_width(const struct search *search, double foot)
     return 0;
 }
 
-int l2_find_step(struct probe_context *context, const struct l2_study *l2, enum l2_step_kind kind,
-                 struct l2_step *out_step, struct err *err)
+int l2_find_step(struct probe_context *context, const struct l2_study *l2, struct l2_step *out_step,
+                 struct err *err)
 {
-    struct search search = {.context = context, .l2 = l2, .kind = kind};
+    struct search search = {.context = context, .l2 = l2, .capacity = l2->resident_bytes};
     struct l2_step step = {0};
     struct cpd_change change = {0};
     double low = 0, high = 0;
     bool inside = false;
-    search.capacity = kind == L2_STEP_HALF ? l2->near_bytes : l2->resident_bytes;
-    for (size_t i = 0; i < RANGES && !inside; i++) {
-        int rc = open_range(&search, &RANGES_OF[kind][i], &low, &high, &inside, err);
+    for (size_t i = 0; i < COUNT_OF(ranges) && !inside; i++) {
+        int rc = open_range(&search, &ranges[i], &low, &high, &inside, err);
         if (rc)
             return rc;
     }
@@ -352,15 +342,11 @@ int l2_find_step(struct probe_context *context, const struct l2_study *l2, enum 
 }
 
 int l2_confirm_step(struct probe_context *context, const struct l2_study *l2,
-                    enum l2_step_kind kind, const struct l2_step *step, double *out_bytes,
-                    struct err *err)
+                    const struct l2_step *step, double *out_bytes, struct err *err)
 {
     size_t repeats = device_limits(context->device)->loads_max ? 1 : REPEATS;
-    struct search search = {.context = context,
-                            .l2 = l2,
-                            .kind = kind,
-                            .capacity = kind == L2_STEP_HALF ? l2->near_bytes : l2->resident_bytes,
-                            .base = step->base};
+    struct search search = {
+        .context = context, .l2 = l2, .capacity = l2->resident_bytes, .base = step->base};
     struct traces traces;
     int rc = look_at_rise(&search, step->low_bytes, step->high_bytes, repeats, &traces, err);
     if (rc)

@@ -5,12 +5,11 @@
 #include "probes/probe.h"
 
 /* Finds the step, and how certain it is. */
-int l2_find_step(struct probe_context *context, const struct l2_study *l2, enum l2_step_kind kind,
-                 struct l2_step *out_step, struct err *err);
+int l2_find_step(struct probe_context *context, const struct l2_study *l2, struct l2_step *out_step,
+                 struct err *err);
 
 /* Measures once more around a step that was found. */
 int l2_confirm_step(struct probe_context *context, const struct l2_study *l2,
-                    enum l2_step_kind kind, const struct l2_step *step, double *out_bytes,
-                    struct err *err);
+                    const struct l2_step *step, double *out_bytes, struct err *err);
 
 #endif

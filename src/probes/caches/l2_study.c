@@ -179,6 +179,9 @@ static void set_near(const struct l2_hits *hits, const struct l2_parts *parts, s
     l2->level_n = (uint32_t)(hits->sms * L2_PASSES * hits->elements);
 }
 
+/* Another part is further away by this share of a near hit, and by this many cycles. */
+static const double GAP_SHARE = 0.03, GAP_CYCLES = 4;
+
 /* First looks for copies; if there are none, for homes. near: all hits, sorted. */
 static int find_parts(struct probe_context *context, const struct l2_hits *hits, double cycles,
                       const struct l2_values *near, struct l2_parts *parts, struct err *err)
@@ -187,13 +190,13 @@ static int find_parts(struct probe_context *context, const struct l2_hits *hits,
     parts->confidence = NAN;
     int rc = l2_look_for_copies(context, cycles, width, parts, err);
     if (!rc && !parts->count)
-        l2_look_for_homes(hits, cycles, parts);
+        l2_look_for_homes(hits, fmax(GAP_CYCLES, GAP_SHARE * cycles), parts);
     if (hits->sms < 2)
         snprintf(parts->doubt, sizeof parts->doubt, "there is only one SM to see L2 from");
     return rc;
 }
 
-static void set_parts(const struct l2_parts *parts, struct l2_study *l2)
+static void set_parts(const struct l2_parts *parts, size_t sms, struct l2_study *l2)
 {
     size_t own = parts->part_of_sm ? parts->part_of_sm[0] : 0, next = 1;
     l2->parts = parts->count ? parts->count : 1;
@@ -210,6 +213,10 @@ static void set_parts(const struct l2_parts *parts, struct l2_study *l2)
         if (part != own)
             l2->part_sms[next++] = parts->sms[part];
     l2->other_sm = l2->parts > 1 ? l2->part_sms[1] : 0;
+    for (size_t sm = 0; parts->count && sm < sms && sm < L2_MAP_MAX; sm++)
+        l2->seen_part[sm] = (uint8_t)(parts->part_of_sm  ? parts->part_of_sm[sm] + 1
+                                      : parts->seen_part ? parts->seen_part[sm]
+                                                         : 0);
 }
 
 /* Loads each element once, none in the fetch of another, in memory that no job loaded before. Its
@@ -332,7 +339,7 @@ static int l2_measure_level(struct probe_context *context, struct l2_study *l2, 
         goto out;
     if (parts.count && parts.part_of_sm) /* the first call took all hits for near ones */
         set_near(&hits, &parts, l2, &near);
-    set_parts(&parts, l2);
+    set_parts(&parts, hits.sms, l2);
     rc = set_main(context, &hits, l2, &cold, err);
     if (rc)
         goto out;

@@ -34,12 +34,7 @@ struct l2_latency {
     double spread; /* half the range of three repetitions */
 };
 
-/* A step of the latency over the array size. */
-enum l2_step_kind {
-    L2_STEP_HALF,  /* the near part no longer holds all copies */
-    L2_STEP_WHOLE, /* main memory begins to serve loads */
-};
-
+/* The step of the latency over the array size: main memory begins to serve loads. */
 struct l2_step {
     bool found;
     double bytes;       /* where the rise begins, traced back */
@@ -62,6 +57,7 @@ struct l2_study {
     char doubt[L2_DOUBT_MAX];       /* why parts and far latencies are uncertain; empty: not */
     bool copies;                    /* the near part keeps copies of far lines */
     int32_t part_sms[L2_PARTS_MAX]; /* one SM near each part, SM 0 first */
+    uint8_t seen_part[L2_MAP_MAX];  /* by SM: its part + 1; 0: not looked at */
     int32_t other_sm;               /* near another part than SM 0, if there is one */
     struct l2_latency near, far;    /* near: the median SM's mean; far: mean of all far loads */
     struct l2_latency main;         /* mean cold load */
@@ -87,10 +83,11 @@ struct l2_study {
     double fetch_agreement; /* share of the distances between misses that equal it */
     uint32_t fetch_n;       /* distances */
 
-    bool unbounded;        /* no miss up to resident_bytes */
-    double near_bytes;     /* capacity of what SM 0 searches first: its part, or all of L2 */
-    double resident_bytes; /* capacity by the resident share, all parts */
-    double resident_error; /* its standard error */
+    bool unbounded;    /* no miss up to resident_bytes */
+    double near_bytes; /* capacity of what SM 0 searches first: its part, or all of L2 */
+    double part_bytes[L2_PARTS_MAX]; /* of each part, with copies; 0: not known */
+    double resident_bytes;           /* capacity by the resident share, all parts */
+    double resident_error;           /* its standard error */
     uint32_t resident_n;
 
     /* Share of loads that are slow although L2 holds their lines: where the capacity, and where the

@@ -334,8 +334,9 @@ static void die_map_note_map(const struct die *die, const struct slice_groups *g
     free(map);
 }
 
-/* If nearly every line is a group of its own, slices are not told apart. */
-static void report_slices(struct die *die)
+/* If nearly every line is a group of its own, slices are not told apart. How many groups there are
+ * depends on noise: a picture, not a count. */
+static void note_slices(struct die *die, struct measure *m)
 {
     const struct slice_profiles profiles = {.cycles = die->cycles,
                                             .sms = die->sms,
@@ -343,17 +344,8 @@ static void report_slices(struct die *die)
                                             .noise_cycles = die->noise_cycles};
     struct slice_groups groups;
     slice_groups_find(&profiles, &groups);
-    struct measure *m =
-        measures_add(die->context->measures, "die.slice_groups", (double)groups.count, "",
-                     "lines of L2 grouped by their latency from every SM");
-    bool apart = groups.count == SLICE_GROUPS_MAX || 2 * groups.count > die->lines;
-    facts_set_real(&m->notes, "noise_cycles", die->noise_cycles);
-    if (apart)
-        measure_set_status(m, MEASURE_NOISY, "lines do not fall into groups");
-    else if (die->context->options->profile == PROFILE_FULL)
+    if (groups.count < SLICE_GROUPS_MAX && 2 * groups.count <= die->lines)
         die_map_note_map(die, &groups, m);
-    m->n = (uint32_t)die->lines;
-    m->confidence = NAN;
     slice_groups_fini(&groups);
 }
 
@@ -370,12 +362,8 @@ static void report_fingerprint(struct die *die)
     fingerprint_put(&fingerprint, &m->notes);
     m->n = (uint32_t)(die->sms * die->lines * PASSES);
     m->confidence = NAN;
-}
-
-static void die_map_report(struct die *die)
-{
-    report_slices(die);
-    report_fingerprint(die);
+    if (die->context->options->profile == PROFILE_FULL)
+        note_slices(die, m);
 }
 
 static int die_map_run(struct probe_context *context, struct err *err)
@@ -385,7 +373,7 @@ static int die_map_run(struct probe_context *context, struct err *err)
                       .sms = limits->sm_count,
                       .lines = limits->loads_max ? LINES_FEW : LINES};
     if (!die.sms) {
-        repeats_unsupported(context, "die.slice_groups", "the number of SMs is not known");
+        repeats_unsupported(context, "die.fingerprint", "the number of SMs is not known");
         return 0;
     }
     die.array = (struct device_array){.path = DEVICE_GLOBAL_CG,
@@ -398,7 +386,7 @@ static int die_map_run(struct probe_context *context, struct err *err)
     int rc = run_hits(&die, err);
     if (!rc) {
         reduce(&die);
-        die_map_report(&die);
+        report_fingerprint(&die);
     }
     free(die.passes);
     free(die.cycles);
@@ -408,6 +396,6 @@ static int die_map_run(struct probe_context *context, struct err *err)
 
 const struct probe probe_die_map = {
     .description = {"die.map", "latency of each SM to each slice of L2", PROFILE_STANDARD},
-    .metrics = {"die.slice_groups", "die.fingerprint"},
+    .metrics = {"die.fingerprint"},
     .run = die_map_run,
 };

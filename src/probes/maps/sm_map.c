@@ -39,7 +39,8 @@ static const double PRECISION = 0.01;
 static const double MEDIAN_ERROR = 1.25;
 
 struct map {
-    const char *metric, *worst_metric, *worst_sm_metric;
+    const char *metric;
+    const char *worst_metric, *worst_sm_metric; /* NULL: SMs differ by their distance */
     struct device_array array;
     double expected_cycles;
     uint64_t loads;
@@ -140,9 +141,10 @@ static void report_map(struct probe_context *context, const struct map *map)
     for (size_t i = 1; i < map->sms; i++)
         if (map->cycles[i] > map->cycles[worst])
             worst = i;
-    size_t *known = &context->worst_sms[map->array.path == DEVICE_GLOBAL_CG];
-    worst = context->repeating ? *known : worst;
-    *known = worst;
+    if (map->worst_metric) {
+        worst = context->repeating ? context->worst_sm : worst;
+        context->worst_sm = worst;
+    }
     double *rounded = mem_array(map->sms, sizeof *rounded);
     for (size_t i = 0; i < map->sms; i++)
         rounded[i] = facts_decimals(map->cycles[i], 1);
@@ -155,7 +157,8 @@ static void report_map(struct probe_context *context, const struct map *map)
     free(rounded);
     m->spread = spread_without(map, worst);
     m->n = (uint32_t)(map->sms * map->per_sm);
-    report_worst(context, map, worst);
+    if (map->worst_metric)
+        report_worst(context, map, worst);
 }
 
 /* Chases are short if spikes are frequent, and many if loads scatter. */
@@ -227,8 +230,6 @@ static int run_l2(struct probe_context *context, struct err *err)
 {
     struct map map = {
         .metric = "sm.l2_latency",
-        .worst_metric = "sm.l2_worst",
-        .worst_sm_metric = "sm.l2_worst_sm",
         .array = {.path = DEVICE_GLOBAL_CG, .size_bytes = L2_BYTES, .stride_bytes = STRIDE_BYTES}};
     int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
     if (rc)
@@ -247,8 +248,6 @@ const struct probe probe_sm_l1_latency = {
 
 const struct probe probe_sm_l2_latency = {
     .description = {"sm.l2_latency", "latency of each SM to L2", PROFILE_STANDARD},
-    .metrics = {"sm.l2_latency", "sm.l2_worst", "sm.l2_worst_sm"},
-    .again = true,
-    .within = 0.02,
+    .metrics = {"sm.l2_latency"},
     .run = run_l2,
 };

@@ -112,6 +112,7 @@ static int bandwidth_stream_once(struct probe_context *context, const struct ban
     if (rc)
         return rc;
     *out_answer = (struct device_stream_answer){answer.bytes, answer.elapsed_ns};
+    device_tickets_answer_fini(&answer);
     return 0;
 }
 
@@ -344,13 +345,11 @@ static struct bandwidth_shape fit_shape(const struct bandwidth_task *task,
     return shape;
 }
 
-/* The chunks that are under way at once must not be more than the footprint has: two SMs that load
- * the same line at the same time are served once (counted on an H200: 8 % fewer loads reach L2 if
- * chunks of nine footprints are under way). */
-static struct bandwidth_shape fit_ticket_shape(const struct probe_context *context,
-                                               const struct bandwidth_task *task,
-                                               struct bandwidth_shape shape)
+struct bandwidth_shape bandwidth_fit_tickets(const struct probe_context *context,
+                                             const struct bandwidth_task *task,
+                                             const struct bandwidth_shape *usual)
 {
+    struct bandwidth_shape shape = *usual;
     const struct device_limits *limits = device_limits(context->device);
     while (shape.threads > BANDWIDTH_WARP_THREADS && !bandwidth_allows(context, shape.threads))
         shape.threads /= 2;
@@ -417,6 +416,8 @@ static int keep_good_shapes(struct probe_context *context, const struct bandwidt
     double gbs[SHAPES_MAX], best = 0;
     size_t kept = 0;
     for (size_t i = 0; i < candidates->count; i++) {
+        if (i)
+            candidates->totals[i] = candidates->totals[i - 1];
         int rc = bandwidth_time(context, task, &candidates->shapes[i], &candidates->totals[i],
                                 &gbs[i], err);
         if (rc)
@@ -634,7 +635,7 @@ static int collect_candidates(struct probe_context *context, const struct bandwi
         const struct device_limits *limits = device_limits(context->device);
         candidates->count = candidates->usual = COUNT_OF(ticket_shapes);
         for (size_t i = 0; i < COUNT_OF(ticket_shapes); i++) {
-            candidates->shapes[i] = fit_ticket_shape(context, task, ticket_shapes[i]);
+            candidates->shapes[i] = bandwidth_fit_tickets(context, task, &ticket_shapes[i]);
             candidates->cut[i] = bandwidth_in_flight(task, &ticket_shapes[i], limits->sm_count) >
                                  task->footprint_bytes;
         }

@@ -37,6 +37,14 @@ enum { BANDWIDTH_UNROLL_MAX = 8, BANDWIDTH_WARP_THREADS = 32 };
 int bandwidth_report(struct probe_context *context, const struct bandwidth_task *task,
                      struct err *err);
 
+/* A shape by ticket as this GPU and footprint allow it. The chunks that are under way at once must
+ * not be more than the footprint has: two SMs that load the same line at the same time are served
+ * once (counted on an H200: 8 % fewer loads reach L2 if chunks of nine footprints are under way).
+ */
+struct bandwidth_shape bandwidth_fit_tickets(const struct probe_context *context,
+                                             const struct bandwidth_task *task,
+                                             const struct bandwidth_shape *usual);
+
 enum { BANDWIDTH_CHOICES_MAX = 16 };
 
 /* The best shape of a metric's first round. */

@@ -1,5 +1,9 @@
 /* The probes of bandwidth: main memory and L2, and L1 data and shared memory of all SMs together.
  */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/mem.h"
 #include "probes/method/repeats.h"
 #include "probes/streams/bandwidth.h"
@@ -22,146 +26,223 @@ static uint64_t main_stream_bytes(const struct device_limits *limits)
     return limits->global_bytes && bytes > limits->global_bytes ? limits->global_bytes : bytes;
 }
 
-static int report_main(struct probe_context *context, const char *metric,
-                       enum device_stream_kind kind, struct err *err)
+/* Streams of main memory and L2. By ticket: what the memory delivers when no SM waits for another
+ * one. Equal: with equal work per SM, as most kernels have it. */
+static const struct memory_stream {
+    const char *metric; /* and probe */
+    enum device_stream_kind kind;
+    bool ticket;
+} main_streams[] =
+    {
+        {"main.bandwidth.read", DEVICE_STREAM_READ, true},
+        {"main.bandwidth.write", DEVICE_STREAM_WRITE, true},
+        {"main.bandwidth.copy", DEVICE_STREAM_COPY, true},
+        {"main.bandwidth_equal.read", DEVICE_STREAM_READ, false},
+        {"main.bandwidth_equal.write", DEVICE_STREAM_WRITE, false},
+        {"main.bandwidth_equal.copy", DEVICE_STREAM_COPY, false},
+},
+  l2_streams[] = {
+      {"l2.bandwidth.read", DEVICE_STREAM_READ, true},
+      {"l2.bandwidth.write", DEVICE_STREAM_WRITE, true},
+      {"l2.bandwidth.copy", DEVICE_STREAM_COPY, true},
+      {"l2.bandwidth_equal.read", DEVICE_STREAM_READ, false},
+      {"l2.bandwidth_equal.write", DEVICE_STREAM_WRITE, false},
+};
+
+static int report_stream(struct probe_context *context, const struct memory_stream *stream,
+                         uint64_t footprint_bytes, struct err *err)
 {
-    uint64_t bytes = main_stream_bytes(device_limits(context->device));
-    const struct bandwidth_task task = {.metric = metric,
-                                        .kind = kind,
+    const struct bandwidth_task task = {.metric = stream->metric,
+                                        .kind = stream->kind,
                                         .path = DEVICE_GLOBAL_CG,
-                                        .footprint_bytes = bytes / UNIT_BYTES * UNIT_BYTES};
-    return bandwidth_report(context, &task, err);
+                                        .footprint_bytes =
+                                            footprint_bytes / UNIT_BYTES * UNIT_BYTES,
+                                        .ticket = stream->ticket};
+    if (task.footprint_bytes)
+        return bandwidth_report(context, &task, err);
+    repeats_unsupported(context, stream->metric, "the driver reports no L2");
+    return 0;
 }
 
-static int report_l2(struct probe_context *context, const char *metric,
-                     enum device_stream_kind kind, struct err *err)
+static int run_main(struct probe_context *context, struct err *err)
 {
-    uint64_t bytes = device_limits(context->device)->l2_reported_bytes / L2_DIVISOR;
-    const struct bandwidth_task task = {.metric = metric,
-                                        .kind = kind,
-                                        .path = DEVICE_GLOBAL_CG,
-                                        .footprint_bytes = bytes / UNIT_BYTES * UNIT_BYTES};
-    if (!task.footprint_bytes) {
-        repeats_unsupported(context, metric, "the driver reports no L2");
+    const struct memory_stream *stream = main_streams;
+    while (strcmp(stream->metric, context->probe) != 0)
+        stream++;
+    return report_stream(context, stream, main_stream_bytes(device_limits(context->device)), err);
+}
+
+static int run_l2(struct probe_context *context, struct err *err)
+{
+    const struct memory_stream *stream = l2_streams;
+    uint64_t bytes = device_limits(context->device)->l2_reported_bytes;
+    while (strcmp(stream->metric, context->probe) != 0)
+        stream++;
+    bytes = stream->ticket ? bytes / 100 * L2_TICKET_PER_CENT : bytes / L2_DIVISOR;
+    return report_stream(context, stream, bytes, err);
+}
+
+#define MEMORY_PROBE(id, memory, name, text, profile_, again_)                                     \
+    const struct probe probe_##id = {                                                              \
+        .description = {name, text, profile_},                                                     \
+        .metrics = {name},                                                                         \
+        .again = again_,                                                                           \
+        .within = 0.05,                                                                            \
+        .run = run_##memory,                                                                       \
+    };
+
+MEMORY_PROBE(main_bandwidth_read, main, "main.bandwidth.read", "bandwidth of reading main memory",
+             PROFILE_QUICK, true)
+MEMORY_PROBE(main_bandwidth_write, main, "main.bandwidth.write", "bandwidth of writing main memory",
+             PROFILE_QUICK, true)
+MEMORY_PROBE(main_bandwidth_copy, main, "main.bandwidth.copy",
+             "bandwidth of copying in main memory, both ways counted", PROFILE_QUICK, false)
+MEMORY_PROBE(main_equal_read, main, "main.bandwidth_equal.read",
+             "reading main memory with equal work per SM", PROFILE_STANDARD, true)
+MEMORY_PROBE(main_equal_write, main, "main.bandwidth_equal.write",
+             "writing main memory with equal work per SM", PROFILE_STANDARD, true)
+MEMORY_PROBE(main_equal_copy, main, "main.bandwidth_equal.copy",
+             "copying in main memory with equal work per SM", PROFILE_STANDARD, false)
+MEMORY_PROBE(l2_bandwidth_read, l2, "l2.bandwidth.read", "bandwidth of reading L2", PROFILE_QUICK,
+             true)
+MEMORY_PROBE(l2_bandwidth_write, l2, "l2.bandwidth.write", "bandwidth of writing L2", PROFILE_QUICK,
+             true)
+MEMORY_PROBE(l2_bandwidth_copy, l2, "l2.bandwidth.copy",
+             "bandwidth of copying in L2, both ways counted", PROFILE_QUICK, false)
+MEMORY_PROBE(l2_equal_read, l2, "l2.bandwidth_equal.read", "reading L2 with equal work per SM",
+             PROFILE_STANDARD, true)
+MEMORY_PROBE(l2_equal_write, l2, "l2.bandwidth_equal.write", "writing L2 with equal work per SM",
+             PROFILE_STANDARD, true)
+
+/* When the SMs end that have equal work. */
+
+enum {
+    ENDS_THREADS = 512,
+    ENDS_BLOCKS = 4,
+    ENDS_UNROLL = 4,
+    ENDS_CHUNK_BYTES = 32 << 10,
+    ENDS_WIDTH_BYTES = 16,
+    ENDS_GROUPS_MAX = 64,
+};
+
+static const double ENDS_NS = 3e6;
+
+/* The mean end of each group or part, in order of their numbers. */
+static void note_ends_by(struct measure *m, const char *key, const double *ends, const double *map,
+                         size_t sms)
+{
+    double sums[ENDS_GROUPS_MAX] = {0}, counts[ENDS_GROUPS_MAX] = {0};
+    size_t groups = 0;
+    for (size_t sm = 0; sm < sms; sm++) {
+        if (!(map[sm] >= 0 && map[sm] < ENDS_GROUPS_MAX))
+            return;
+        size_t group = (size_t)map[sm];
+        groups = group >= groups ? group + 1 : groups;
+        sums[group] += ends[sm];
+        counts[group]++;
+    }
+    for (size_t i = 0; i < groups; i++)
+        sums[i] = facts_decimals(sums[i] / counts[i], 4);
+    facts_set_numbers(&m->notes, key, sums, groups);
+}
+
+static void ends_report(struct probe_context *context, const char *metric, const double *ends,
+                        size_t sms)
+{
+    static const struct {
+        const char *key, *metric;
+    } maps[] = {{"by_part", "l2.part_sms"}, {"by_group", "sm.groups"}};
+    size_t first = 0, last = 0;
+    for (size_t sm = 0; sm < sms; sm++) {
+        first = ends[sm] < ends[first] ? sm : first;
+        last = ends[sm] > ends[last] ? sm : last;
+    }
+    struct measure *m =
+        measures_add(context->measures, metric, facts_decimals(ends[first], 4), "",
+                     "equal work per SM: end of the first SM over that of the last");
+    m->n = 1;
+    m->confidence = NAN;
+    facts_set_int(&m->notes, "first_sm", (int64_t)first);
+    facts_set_int(&m->notes, "last_sm", (int64_t)last);
+    for (size_t i = 0; i < COUNT_OF(maps); i++) {
+        const struct measure *of = measures_get(context->measures, maps[i].metric);
+        size_t count = 0;
+        const double *map = of ? facts_numbers(&of->notes, "map", &count) : NULL;
+        if (map && count == sms)
+            note_ends_by(m, maps[i].key, ends, map, sms);
+    }
+}
+
+static int ends_measure(struct probe_context *context, const struct memory_stream *stream,
+                        const char *metric, uint64_t bytes, struct err *err)
+{
+    const struct bandwidth_shape usual = {.threads = ENDS_THREADS,
+                                          .blocks_per_sm = ENDS_BLOCKS,
+                                          .unroll = ENDS_UNROLL,
+                                          .chunk_bytes = ENDS_CHUNK_BYTES,
+                                          .width_bytes = ENDS_WIDTH_BYTES};
+    const struct bandwidth_task task = {.kind = stream->kind, .footprint_bytes = bytes};
+    const struct bandwidth_shape shape = bandwidth_fit_tickets(context, &task, &usual);
+    double gbs;
+    if (!measures_value(context->measures, stream->metric, &gbs)) {
+        repeats_unsupported(context, metric, "the bandwidth is not known");
         return 0;
     }
-    return bandwidth_report(context, &task, err);
-}
-
-static int run_main_read(struct probe_context *context, struct err *err)
-{
-    return report_main(context, "main.bandwidth.read", DEVICE_STREAM_READ, err);
-}
-
-static int run_main_write(struct probe_context *context, struct err *err)
-{
-    return report_main(context, "main.bandwidth.write", DEVICE_STREAM_WRITE, err);
-}
-
-static int run_main_copy(struct probe_context *context, struct err *err)
-{
-    return report_main(context, "main.bandwidth.copy", DEVICE_STREAM_COPY, err);
-}
-
-static int run_l2_read(struct probe_context *context, struct err *err)
-{
-    return report_l2(context, "l2.bandwidth.read", DEVICE_STREAM_READ, err);
-}
-
-static int run_l2_write(struct probe_context *context, struct err *err)
-{
-    return report_l2(context, "l2.bandwidth.write", DEVICE_STREAM_WRITE, err);
-}
-
-const struct probe probe_main_bandwidth_read = {
-    .description = {"main.bandwidth.read", "bandwidth of reading main memory", PROFILE_QUICK},
-    .metrics = {"main.bandwidth.read"},
-    .again = true,
-    .within = 0.05,
-    .run = run_main_read,
-};
-
-const struct probe probe_main_bandwidth_write = {
-    .description = {"main.bandwidth.write", "bandwidth of writing main memory", PROFILE_QUICK},
-    .metrics = {"main.bandwidth.write"},
-    .again = true,
-    .within = 0.05,
-    .run = run_main_write,
-};
-
-const struct probe probe_main_bandwidth_copy = {
-    .description = {"main.bandwidth.copy", "bandwidth of copying in main memory, both ways counted",
-                    PROFILE_STANDARD},
-    .metrics = {"main.bandwidth.copy"},
-    .run = run_main_copy,
-};
-
-const struct probe probe_l2_bandwidth_read = {
-    .description = {"l2.bandwidth.read", "bandwidth of reading L2", PROFILE_QUICK},
-    .metrics = {"l2.bandwidth.read"},
-    .again = true,
-    .within = 0.05,
-    .run = run_l2_read,
-};
-
-const struct probe probe_l2_bandwidth_write = {
-    .description = {"l2.bandwidth.write", "bandwidth of writing L2", PROFILE_QUICK},
-    .metrics = {"l2.bandwidth.write"},
-    .again = true,
-    .within = 0.05,
-    .run = run_l2_write,
-};
-
-/* The same by ticket: what the memory delivers when no SM waits for another one. */
-static int report_tickets(struct probe_context *context, const char *const *metrics,
-                          uint64_t footprint_bytes, struct err *err)
-{
-    static const enum device_stream_kind kinds[] = {DEVICE_STREAM_READ, DEVICE_STREAM_WRITE,
-                                                    DEVICE_STREAM_COPY};
-    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        const struct bandwidth_task task = {.metric = metrics[i],
-                                            .kind = kinds[i],
-                                            .path = DEVICE_GLOBAL_CG,
-                                            .footprint_bytes = footprint_bytes,
-                                            .ticket = true};
-        int rc = bandwidth_report(context, &task, err);
-        if (rc)
-            return rc;
-    }
+    const struct device_tickets tickets = {.kind = stream->kind,
+                                           .footprint_bytes = bytes,
+                                           .total_bytes = (uint64_t)(gbs * ENDS_NS),
+                                           .threads = shape.threads,
+                                           .blocks_per_sm = shape.blocks_per_sm,
+                                           .unroll = shape.unroll,
+                                           .chunk_bytes = shape.chunk_bytes,
+                                           .equal_percent = 100,
+                                           .ends = true};
+    struct device_tickets_answer answer;
+    int rc = device_stream_tickets(context->device, &tickets, &answer, err);
+    if (rc)
+        return rc;
+    double *ends = mem_array(answer.end_count, sizeof *ends), last = 1;
+    for (size_t sm = 0; sm < answer.end_count; sm++)
+        last = (double)answer.end_ns[sm] > last ? (double)answer.end_ns[sm] : last;
+    for (size_t sm = 0; sm < answer.end_count; sm++)
+        ends[sm] = (double)answer.end_ns[sm] / last;
+    if (answer.end_count)
+        ends_report(context, metric, ends, answer.end_count);
+    else
+        repeats_unsupported(context, metric, "the number of SMs is not known");
+    free(ends);
+    device_tickets_answer_fini(&answer);
     return 0;
 }
 
-static int run_main_tickets(struct probe_context *context, struct err *err)
+static int run_main_ends(struct probe_context *context, struct err *err)
 {
-    return report_tickets(context, probe_main_bandwidth_ticket.metrics,
-                          main_stream_bytes(device_limits(context->device)), err);
+    uint64_t bytes = main_stream_bytes(device_limits(context->device));
+    int rc = ends_measure(context, &main_streams[0], "main.first_end.read", bytes, err);
+    return rc ? rc : ends_measure(context, &main_streams[1], "main.first_end.write", bytes, err);
 }
 
-static int run_l2_tickets(struct probe_context *context, struct err *err)
+static int run_l2_ends(struct probe_context *context, struct err *err)
 {
-    const char *const *metrics = probe_l2_bandwidth_ticket.metrics;
     uint64_t bytes = device_limits(context->device)->l2_reported_bytes / 100 * L2_TICKET_PER_CENT;
-    if (bytes)
-        return report_tickets(context, metrics, bytes, err);
-    for (size_t i = 0; metrics[i]; i++)
-        repeats_unsupported(context, metrics[i], "the driver reports no L2");
-    return 0;
+    int rc = ends_measure(context, &l2_streams[0], "l2.first_end.read", bytes, err);
+    return rc ? rc : ends_measure(context, &l2_streams[1], "l2.first_end.write", bytes, err);
 }
 
-const struct probe probe_main_bandwidth_ticket = {
-    .description = {"main.bandwidth_ticket",
-                    "bandwidth of main memory if no SM waits for another one", PROFILE_STANDARD},
-    .metrics = {"main.bandwidth_ticket.read", "main.bandwidth_ticket.write",
-                "main.bandwidth_ticket.copy"},
-    .run = run_main_tickets,
+const struct probe probe_main_first_end = {
+    .description = {"main.first_end", "when the first SM ends that has equal work, main memory",
+                    PROFILE_STANDARD},
+    .depends = {"main.bandwidth.read", "main.bandwidth.write", "l2.part_sms", "sm.groups"},
+    .metrics = {"main.first_end.read", "main.first_end.write"},
+    .run = run_main_ends,
 };
 
-const struct probe probe_l2_bandwidth_ticket = {
-    .description = {"l2.bandwidth_ticket", "bandwidth of L2 if no SM waits for another one",
+const struct probe probe_l2_first_end = {
+    .description = {"l2.first_end", "when the first SM ends that has equal work, L2",
                     PROFILE_STANDARD},
-    .metrics = {"l2.bandwidth_ticket.read", "l2.bandwidth_ticket.write",
-                "l2.bandwidth_ticket.copy"},
-    .run = run_l2_tickets,
+    .depends = {"l2.bandwidth.read", "l2.bandwidth.write", "l2.part_sms", "sm.groups"},
+    .metrics = {"l2.first_end.read", "l2.first_end.write"},
+    .run = run_l2_ends,
 };
 
 /* The probes of the bandwidth of L1 data and shared memory, summed over all SMs. */

@@ -153,7 +153,7 @@ static void die_map_put(struct strbuf *out, const struct die_map *map, const cha
 static void die_put_slices(struct strbuf *out, const struct inventory_model *model)
 {
     struct die_map map;
-    if (!die_map_read(measures_get(&model->memory, "die.slice_groups"), FINGERPRINT_MAP, &map))
+    if (!die_map_read(measures_get(&model->memory, "die.fingerprint"), FINGERPRINT_MAP, &map))
         return;
     strbuf_printf(out,
                   "<details><summary>Map of the die</summary><p>Latency of %zu SMs (columns) to "

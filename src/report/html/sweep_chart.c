@@ -47,8 +47,8 @@ static void sweep_mark_sizes(struct sweep_chart *plot, const struct measures *me
         return;
     }
     if (strcmp(memory, "l2") == 0) {
-        sweep_mark_metric(plot, measures, memory, "step_half", "first step");
-        sweep_mark_metric(plot, measures, memory, "step_whole", "second step");
+        sweep_mark_metric(plot, measures, memory, "part_size", "near part");
+        sweep_mark_metric(plot, measures, memory, "step_whole", "step of the sweep");
     } else {
         sweep_mark_metric(plot, measures, memory, "reach", "change point of the sweep");
     }

@@ -230,6 +230,15 @@ static void run_sm_memory(const struct kernel_sm_memory *memory)
         results[i] = (500 + i / memory->regions + i % memory->regions) * (uint64_t)memory->loads;
 }
 
+/* Even SMs are near even lines, odd ones near odd ones. */
+static void run_sm_atomics(const struct kernel_sm_atomics *atomics)
+{
+    uint64_t *results = (uint64_t *)(uintptr_t)atomics->results;
+    for (uint32_t i = 0; i < atomics->sms * atomics->lines; i++)
+        results[i] = (i / atomics->lines % 2 == i % atomics->lines % 2 ? 300u : 500u) *
+                     (uint64_t)atomics->atomics;
+}
+
 /* Each load takes 20 cycles, and as many more as there are bytes between two lanes and in a load.
  * Warp w begins w cycles later. */
 static void run_shared_load(const char *name, unsigned block,
@@ -291,6 +300,8 @@ void fake_kernels_run(const char *name, unsigned grid, unsigned block, void **pa
         run_sm_read(parameters[0], grid);
     else if (strcmp(name, "sm_map_memory") == 0)
         run_sm_memory(parameters[0]);
+    else if (strcmp(name, "sm_map_atomics") == 0)
+        run_sm_atomics(parameters[0]);
     else if (strncmp(name, "shared_load_", 12) == 0)
         run_shared_load(name + 12, block, parameters[0]);
     else if (strncmp(name, "cluster_", 8) == 0 || strcmp(name, "bulk_copy") == 0)

@@ -245,6 +245,13 @@ static void sm_maps(void **state)
     for (uint64_t i = 0; i < 16; i++)
         assert_int_equal(answer.values[i], 8 * (500 + i / 4 + i % 4));
     device_sm_map_answer_fini(&answer);
+    const struct device_sm_map atomics = {
+        .kind = DEVICE_SM_MAP_ATOMICS, .footprint_bytes = 2 << 20, .regions = 4, .loads = 3};
+    assert_int_equal(device_map_sms(device, &atomics, &answer, &err), 0);
+    assert_int_equal(answer.value_count, 16);
+    for (uint64_t i = 0; i < 16; i++)
+        assert_int_equal(answer.values[i], i / 4 % 2 == i % 2 ? 900 : 1500);
+    device_sm_map_answer_fini(&answer);
     const struct device_sm_map none = {.kind = DEVICE_SM_MAP_MEMORY, .regions = 4};
     assert_int_equal(device_map_sms(device, &none, &answer, &err), -EINVAL);
 }
