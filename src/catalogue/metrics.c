@@ -20,9 +20,9 @@ const struct metric_row metric_rows[] = {
      .follows = {[JUDGE_MEMORY_CLOCK] = 1, [JUDGE_MEMORY_BUS] = 1, [JUDGE_SMS] = 1}},
     {"main.bandwidth.write", JUDGE_LOWER, 0.01, .peak_share = 0.6,
      .follows = {[JUDGE_MEMORY_CLOCK] = 1, [JUDGE_MEMORY_BUS] = 1, [JUDGE_SMS] = 1}},
-    {"main.bandwidth_equal.read", JUDGE_LOWER, 0.01,
+    {"main.bandwidth_equal.read", JUDGE_LOWER, 0.01, .unless = "main.bandwidth.read",
      .follows = {[JUDGE_MEMORY_CLOCK] = 1, [JUDGE_MEMORY_BUS] = 1, [JUDGE_SMS] = 1}},
-    {"main.bandwidth_equal.write", JUDGE_LOWER, 0.01,
+    {"main.bandwidth_equal.write", JUDGE_LOWER, 0.01, .unless = "main.bandwidth.write",
      .follows = {[JUDGE_MEMORY_CLOCK] = 1, [JUDGE_MEMORY_BUS] = 1, [JUDGE_SMS] = 1}},
     /* The test of the whole memory: counts that must be 0, by a rule, and offsets in the memory. */
     {"main.whole.errors", JUDGE_NONE},
@@ -76,15 +76,17 @@ const struct metric_row metric_rows[] = {
      * in SM cycles. */
     {"l2.size", JUDGE_LOWER, 0.03, .follows = {[JUDGE_L2] = 1}},
     {"l2.line", JUDGE_ANY, 0},
+    {"l2.parts", JUDGE_NONE},
+    {"l2.part_sms", JUDGE_NONE},
     {"l2.latency", JUDGE_HIGHER, 0.02},
     /* The bandwidth of L2 follows the SM clock, which differs from GPU to GPU. */
     {"l2.bandwidth.read", JUDGE_LOWER, 0.015,
      .follows = {[JUDGE_SM_CLOCK] = 1, [JUDGE_L2] = 1, [JUDGE_SMS] = 1}},
     {"l2.bandwidth.write", JUDGE_LOWER, 0.015,
      .follows = {[JUDGE_SM_CLOCK] = 1, [JUDGE_L2] = 1, [JUDGE_SMS] = 1}},
-    {"l2.bandwidth_equal.read", JUDGE_LOWER, 0.015,
+    {"l2.bandwidth_equal.read", JUDGE_LOWER, 0.015, .unless = "l2.bandwidth.read",
      .follows = {[JUDGE_SM_CLOCK] = 1, [JUDGE_L2] = 1, [JUDGE_SMS] = 1}},
-    {"l2.bandwidth_equal.write", JUDGE_LOWER, 0.015,
+    {"l2.bandwidth_equal.write", JUDGE_LOWER, 0.015, .unless = "l2.bandwidth.write",
      .follows = {[JUDGE_SM_CLOCK] = 1, [JUDGE_L2] = 1, [JUDGE_SMS] = 1}},
     /* The link to the host: with half the lanes or a lower generation it loses half, by other work
      * of the host a few per cent. */

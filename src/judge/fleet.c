@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "catalogue/metrics.h"
 #include "schema/packed.h"
 
 void fleet_init(struct fleet *fleet, size_t capacity)
@@ -67,10 +68,21 @@ const struct metric_column *fleet_metric(const struct fleet *fleet, const char *
 const struct cell *fleet_number(const struct metric_column *column, uint32_t gpu, bool noisy)
 {
     const struct cell *cell = column ? &column->cells[gpu] : NULL;
-    bool usable = cell && cell->present && cell->kind == MEASURE_NUMBER &&
+    bool usable = cell && cell->present && !cell->left && cell->kind == MEASURE_NUMBER &&
                   (cell->status == MEASURE_OK || (noisy && cell->status == MEASURE_NOISY)) &&
                   cell->bound == MEASURE_EXACT && isfinite(cell->value);
     return usable ? cell : NULL;
+}
+
+void fleet_leave_second(struct fleet *fleet)
+{
+    for (size_t m = 0; m < metric_row_count; m++) {
+        const char *unless = metric_rows[m].unless;
+        const struct metric_column *first = unless ? fleet_metric(fleet, unless) : NULL;
+        const struct metric_column *second = first ? fleet_metric(fleet, metric_rows[m].key) : NULL;
+        for (uint32_t gpu = 0; second && gpu < fleet->count; gpu++)
+            second->cells[gpu].left = fleet_number(first, gpu, false) != NULL;
+    }
 }
 
 double fleet_value(const struct fleet *fleet, const char *metric, uint32_t gpu, bool noisy)

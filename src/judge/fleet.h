@@ -18,6 +18,7 @@ struct column_head {
 /* One measure of one GPU. Texts are symbols. */
 struct cell {
     bool present;
+    bool left;                   /* another figure of the GPU is judged in its place */
     uint8_t kind, status, bound; /* enum measure_kind, measure_status, measure_bound */
     uint32_t n, unit, method, reason;
     uint32_t words; /* joined by NUL characters */
@@ -163,8 +164,11 @@ const char *fleet_text(const struct fleet *fleet, uint32_t symbol);
 /* The column of a metric; NULL if no GPU has it. */
 const struct metric_column *fleet_metric(const struct fleet *fleet, const char *name);
 
-/* The GPU's cell, if it has an exact finite number with status ok, or noisy if `noisy` is set; NULL
- * otherwise. column may be NULL. */
+/* Leaves out the figures of GPUs that have those which their rows name in `unless`. */
+void fleet_leave_second(struct fleet *fleet);
+
+/* The GPU's cell, if it has an exact finite number with status ok, or noisy if `noisy` is set, and
+ * none that is judged in its place; NULL otherwise. column may be NULL. */
 const struct cell *fleet_number(const struct metric_column *column, uint32_t gpu, bool noisy);
 
 /* The GPU's number in such a cell; NaN if there is none. metric may be NULL. */

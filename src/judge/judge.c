@@ -44,6 +44,7 @@ const struct judge_stage judge_stages[] = {
     {"places", "the same finding of most of a model, a node or a slot", NULL, stage_places},
     {"moved_gpus", "GPUs that are new, gone or in another place", NULL, stage_moved_gpus},
     {"blind_spots", "models and figures that cannot be compared", NULL, stage_blind_spots},
+    {"built", "what a model was built with, where it explains figures", NULL, stage_built},
     {"confirmations", "causes and other figures that confirm a finding", NULL, stage_confirmations},
 };
 const size_t judge_stage_count = COUNT_OF(judge_stages);
@@ -112,6 +113,7 @@ void judge_compare(struct judge *judge)
     fleet_find_usual(fleet);
     fleet_find_busy(fleet);
     findings_init(&judge->findings, fleet->count);
+    fleet_leave_second(fleet);
     judge->columns = mem_array(config->metric_count, sizeof *judge->columns);
     for (size_t m = 0; m < config->metric_count; m++)
         judge->columns[m] = fleet_metric(fleet, config->metrics[m].metric);

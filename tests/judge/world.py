@@ -26,12 +26,12 @@ except ImportError:
 #   watched: all figures that are watched
 EXPECTED = {
     "quick": {
-        "accused": {"card-13": {"main.bandwidth.read", "main.bandwidth.write"}},
-        "watched": {"card-06": {"main.bandwidth.read"}},
+        "accused": {"card-13": {"main.bandwidth_equal.read", "main.bandwidth_equal.write"}},
+        "watched": {"card-06": {"main.bandwidth_equal.read"}},
     },
     "standard": {
         "accused": {},
-        "watched": {"card-06": {"main.bandwidth.read"}},
+        "watched": {"card-06": {"main.bandwidth_equal.read"}},
     },
 }
 

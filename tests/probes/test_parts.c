@@ -297,11 +297,90 @@ static void the_drivers_limit_stands_beside_l2_fetch(void **state)
     measures_fini(&all);
 }
 
+#define SPLIT(l2)                                                                                  \
+    "name: Split\nsms: 16\nmemory: {size: 1 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"             \
+    "noise: {jitter_cycles: 2, spike_rate: 0.001, spike_cycles: 300}\n"                            \
+    "l2: {size: 4 MiB, line: 128, ways: 16" l2 "}\n"                                               \
+    "bandwidth: {sm: 64, l2_read: 600, main_read: 200, main_write: 180}\n"                         \
+    "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n"
+
+static const struct {
+    const char *model;
+    size_t parts;
+    double sizes[4];
+} split_cases[] = {
+    {SPLIT(""), 1, {16}},
+    {SPLIT(", slice_cycles: 20"), 1, {16}},
+    {SPLIT(", parts: homes, far_cycles: 60"), 2, {8, 8}},
+    {SPLIT(", parts: copies, far_cycles: 60"), 2, {8, 8}},
+    {SPLIT(", parts: copies, far_cycles: 100, slice_cycles: 30, part_sms: [10, 6]"), 2, {10, 6}},
+    {SPLIT(", parts: homes, far_cycles: 100, part_sms: [7, 9]"), 2, {7, 9}},
+    {SPLIT(", parts: homes, far_cycles: [60, 120]"), 4, {4, 4, 4, 4}},
+};
+
+static void parts_have_their_sms(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(split_cases); i++) {
+        struct measures all = probed_run(&(struct probed){
+            .model = split_cases[i].model, .profile = PROFILE_STANDARD, .list = "l2.part_sms"});
+        const struct measure *m = measures_get(&all, "l2.part_sms");
+        size_t count = 0;
+        const double *sizes = facts_numbers(&m->notes, "sizes", &count);
+        if (m->status != MEASURE_OK || count != split_cases[i].parts)
+            fail_msg("case %zu: %zu parts, %s", i, count, m->reason ? m->reason : "");
+        for (size_t k = 0; k < count; k++)
+            assert_true(sizes[k] == split_cases[i].sizes[k]);
+        measures_fini(&all);
+    }
+}
+
+/* Atomics that see other SMs near than loads do. */
+static int mix_up_sms(struct device *device, const void *request, void *answer, struct err *err)
+{
+    int rc = inner->calls[DEVICE_CALL_SM_MAP](device, request, answer, err);
+    struct device_sm_map_answer *map = answer;
+    size_t lines = map->value_count / 16;
+    for (size_t i = 0; i < lines; i++) {
+        uint64_t first = map->values[i];
+        map->values[i] = map->values[15 * lines + i];
+        map->values[15 * lines + i] = first;
+    }
+    return rc;
+}
+
+static void set_mixed_up(struct device *device)
+{
+    inner = device->ops;
+    outer = *inner;
+    outer.calls[DEVICE_CALL_SM_MAP] = mix_up_sms;
+    device->ops = &outer;
+}
+
+static void two_ways_that_disagree(void **state)
+{
+    (void)state;
+    struct measures all = probed_run(&(struct probed){.model = split_cases[3].model,
+                                                      .profile = PROFILE_STANDARD,
+                                                      .list = "l2.part_sms",
+                                                      .prepare = set_mixed_up});
+    const struct measure *m = measures_get(&all, "l2.part_sms");
+    size_t count = 0;
+    double value;
+    assert_int_equal(m->status, MEASURE_FAILED);
+    assert_false(measures_value(&all, "l2.part_sms", &value));
+    assert_non_null(facts_numbers(&m->notes, "by_atomics", &count));
+    assert_int_equal(count, 16);
+    measures_fini(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(truth_is_found),
         cmocka_unit_test(faults_show_where_they_act),
+        cmocka_unit_test(parts_have_their_sms),
+        cmocka_unit_test(two_ways_that_disagree),
         cmocka_unit_test(one_odd_sm_is_seen),
         cmocka_unit_test(nanoseconds_and_claims_stand_beside),
         cmocka_unit_test(what_is_missing_is_told),

@@ -63,7 +63,7 @@ static void selections(void **state)
         {"main.latency", {NULL}, 1, NULL},
         {"cache.shared", {NULL}, 5, NULL},
         {"l1_data", {"l1_data"}, 0, NULL},
-        {"l1_data,main", {"l1_data", "main"}, 0, NULL},
+        {"l1_data,main", {"l1_data", "main"}, 3, NULL}, /* main.first_end: parts and groups */
         {"main.latency,main.latency", {NULL}, 1, NULL},
         {"l1_data.sise", {NULL}, 0, "did you mean \"l1_data.size\"?"},
         {"l1_dat", {NULL}, 0, "no probe is called"},

@@ -212,7 +212,7 @@ def case_bad_files(folder):
         "empty": (b"", "byte 0: not a record"),
         "foreign": (b"x" * 5000, "byte 0: not a record"),
         "yaml": ((folder / "measured.yaml").read_bytes(), "byte 0: not a record"),
-        "future": (whole[:8] + b"\x63" + whole[9:], "byte 8: a record of version 99, expected 3"),
+        "future": (whole[:8] + b"\x63" + whole[9:], "byte 8: a record of version 99, expected 4"),
         "cut": (whole[:middle], r"byte \d+: cut off: expected \d+ bytes of GPU-"),
         "damaged": (whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1:], r"byte \d+: "),
         "longer": (whole + b"x", r"byte \d+: expected nothing behind the end"),

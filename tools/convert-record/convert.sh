@@ -1,6 +1,6 @@
 #!/bin/sh
-# Converts records of versions 1 and 2 to the version of this tree: convert.sh BUILD IN.gmr OUT.gmr [IN OUT ...]
-# BUILD is a build folder of this tree. The old reader is built from the last revision that has it.
+# Converts records of versions 1 to 3 to the version of this tree: convert.sh BUILD IN.gmr OUT.gmr [IN OUT ...]
+# BUILD is a build folder of this tree. The reader of versions 1 and 2 is built from the last revision that has it.
 set -eu
 old=ad0dcda8
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,6 +21,14 @@ if [ ! -x "$work/export" ]; then
     cd "$OLDPWD"
 fi
 while [ $# -ge 2 ]; do
-    "$work/export" "$1" | "$build/tools/convert-record/import" "$2"
+    case $(od -An -tu4 -j8 -N4 "$1" | tr -d ' ') in
+    1 | 2)
+        "$work/export" "$1" | "$build/tools/convert-record/import" "$2.3"
+        python3 "$here/marks.py" "$2.3" "$2"
+        rm "$2.3"
+        ;;
+    3) python3 "$here/marks.py" "$1" "$2" ;;
+    *) echo "$1: not a record of version 1, 2 or 3" >&2 && exit 1 ;;
+    esac
     shift 2
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a record of version 4 of one of version 3: marks.py IN OUT
+"""Makes a record of version 4 of one with the names of version 3: marks.py IN OUT
 
 Up to version 3 the streams of main memory and L2 with equal work per SM had the names that those by ticket have today, and the
 configuration in the record may have rows of metrics that are gone.
@@ -12,7 +12,7 @@ import zlib
 
 HEAD = struct.Struct("<8sI")
 PROVENANCE, GPU, END, GPU_AGAIN, MARK = 1, 2, 4, 5, 16
-GONE = rb"\n *sm\.l2_worst: [^\n]*"
+GONE = rb"\n *sm\.l2_worst(?:_sm)?: [^\n]*"
 
 
 def varint(data, at):
@@ -83,8 +83,6 @@ def convert(data):
 def main():
     with open(sys.argv[1], "rb") as file:
         data = file.read()
-    if HEAD.unpack_from(data)[1] != 3:
-        sys.exit(f"{sys.argv[1]}: not a record of version 3")
     with open(sys.argv[2], "wb") as file:
         file.write(convert(data))
 

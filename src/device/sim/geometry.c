@@ -332,8 +332,10 @@ static int read_far(const struct yaml_node *node, struct sim_l2 *l2, struct err 
     return 0;
 }
 
-static int read_part_sms(const struct yaml_node *node, struct sim_l2 *l2, struct err *err)
+static int read_part_sms(const struct yaml_node *node, uint32_t all, struct sim_l2 *l2,
+                         struct err *err)
 {
+    uint64_t sum = 0;
     if (l2->part_count < 2 || yaml_kind(node) != YAML_SEQUENCE ||
         yaml_count(node) != l2->part_count)
         return yaml_error(node, err, "expected a number of SMs for each part of L2");
@@ -342,7 +344,11 @@ static int read_part_sms(const struct yaml_node *node, struct sim_l2 *l2, struct
         uint64_t sms = 0;
         rc = yaml_as_u64(yaml_at(node, i), 1, SIM_SMS_MAX, &sms, err);
         l2->part_sms[i] = (uint32_t)sms;
+        sum += sms;
     }
+    if (!rc && sum != all)
+        return yaml_error(node, err, "the parts have %llu SMs together, the GPU has %u",
+                          (unsigned long long)sum, all);
     return rc;
 }
 
@@ -362,7 +368,7 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
     else if (text.far_cycles)
         rc = yaml_error(text.far_cycles, err, "an L2 with one part has no far part");
     if (!rc && text.part_sms)
-        rc = read_part_sms(text.part_sms, &model->l2, err);
+        rc = read_part_sms(text.part_sms, model->sms, &model->l2, err);
     if (rc)
         return rc;
     if ((text.size / text.line) % model->l2.part_count)

@@ -98,7 +98,7 @@ static void explanation_add_clock(struct explanation *explanation, const struct 
     const struct issue *clock = issue_find(judge, gpu, "clock.sm", BASIS_FLEET);
     double ratio = judge->clock_ratio[gpu];
     bool of_load = strncmp(rule->metric, "load.", 5) == 0;
-    if ((!of_load && !strstr(rule->metric, ".bandwidth.")) || rule->follows[JUDGE_SM_CLOCK] > 0 ||
+    if ((!of_load && !strstr(rule->metric, ".bandwidth")) || rule->follows[JUDGE_SM_CLOCK] > 0 ||
         !clock || verdict_by_evidence(clock) != VERDICT_ACCUSED ||
         !issue_has(clock, CLOCK_IS_LOWERED) || !judge_number_lower(ratio, 1))
         return;

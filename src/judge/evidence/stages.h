@@ -39,6 +39,7 @@ void stage_duplicates(struct judge *judge, struct inventory *inventory);    /* p
 void stage_places(struct judge *judge, struct inventory *inventory);        /* places.c */
 void stage_moved_gpus(struct judge *judge, struct inventory *inventory);    /* dies.c */
 void stage_blind_spots(struct judge *judge, struct inventory *inventory);   /* blind_spots.c */
+void stage_built(struct judge *judge, struct inventory *inventory);         /* built.c */
 void stage_confirmations(struct judge *judge, struct inventory *inventory); /* confirmations.c */
 
 /* What stages use of each other. */

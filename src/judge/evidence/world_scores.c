@@ -224,7 +224,7 @@ static void world_judge_gpu(struct judge *judge, const struct world_standard *st
         judge_loss_fits(c.worse, rule->follows[JUDGE_MEMORY_CLOCK] * (1 - c.memory_clock),
                         rule->floor);
     bool by_clock = !by_memory && judge_number_lower(c.sm_clock, 1) &&
-                    strstr(rule->metric, ".bandwidth.") &&
+                    strstr(rule->metric, ".bandwidth") &&
                     judge_loss_fits(c.worse, 1 - c.sm_clock, rule->floor);
     const char *remark = standard->same_driver ? "" : "; they had another driver";
     struct finding finding = finding_new(judge, gpu, rule->metric, BASIS_WORLD,

@@ -334,7 +334,10 @@ static void report_part_size(struct probe_context *context)
     m->n = l2->resident_n;
     m->spread = l2->resident_error;
     m->confidence = repeats_confidence(m->value, m->spread);
-    facts_set_numbers(&m->notes, "sizes", l2->part_bytes, l2->parts);
+    double sizes[L2_PARTS_MAX];
+    for (uint32_t i = 0; i < l2->parts; i++)
+        sizes[i] = round(l2->part_bytes[i]);
+    facts_set_numbers(&m->notes, "sizes", sizes, l2->parts);
     l2_note_doubt(context, m);
 }
 

@@ -118,7 +118,7 @@ static void report_part_sms(struct probe_context *context, const struct l2_hits 
         char reason[REASON_MAX];
         snprintf(reason, sizeof reason, "%u part%s by loads, %u by atomics, or other SMs near them",
                  l2->parts, l2->parts > 1 ? "s" : "", parts->count ? parts->count : 1);
-        struct measure *m = measures_add_missing(context->measures, METRIC, MEASURE_NOISY, reason);
+        struct measure *m = measures_add_missing(context->measures, METRIC, MEASURE_FAILED, reason);
         note_parts(m, "by_atomics", parts->part_of_sm, hits->sms, 0);
         note_parts(m, "by_loads", l2->seen_part, hits->sms < L2_MAP_MAX ? hits->sms : L2_MAP_MAX,
                    1);

@@ -19,6 +19,9 @@ enum { GROWTHS_MAX = 6 }; /* how often a stream is made longer until it lasts lo
 /* Long compared with launch and timer (microseconds), short compared with a survey. */
 static const double STREAM_NS = 3e6, COPIES_NS = 2e6;
 
+/* Shapes by ticket are tried for a shorter time. */
+static const double TRY_NS = 1e6;
+
 static const double GROWTH_MIN = 2, GROWTH_MAX = 256;
 
 static const uint64_t TOTAL_MAX_BYTES = UINT64_C(1) << 42;
@@ -119,15 +122,14 @@ static int bandwidth_stream_once(struct probe_context *context, const struct ban
 /* Streams long enough to be timed well, and returns the rate in GB/s. The footprint is the task's,
  * without a remainder that only some threads would have. *total_bytes: in, where to begin (0: one
  * pass); out, what was long enough. */
-static int bandwidth_time(struct probe_context *context, const struct bandwidth_task *task,
-                          const struct bandwidth_shape *shape, uint64_t *total_bytes,
-                          double *out_gbs, struct err *err)
+static int bandwidth_time_for(struct probe_context *context, const struct bandwidth_task *task,
+                              const struct bandwidth_shape *shape, double wanted_ns,
+                              uint64_t *total_bytes, double *out_gbs, struct err *err)
 {
     uint32_t sms = device_limits(context->device)->sm_count;
     uint64_t pass = make_stream(task, shape, sms).footprint_bytes *
                     (bandwidth_per_block(task) && sms ? sms : 1);
     uint64_t total = *total_bytes > pass ? *total_bytes : pass;
-    const double wanted_ns = bandwidth_by_kernel(task) ? STREAM_NS : COPIES_NS;
     for (size_t i = 0; i < GROWTHS_MAX; i++) {
         struct device_stream_answer answer;
         if (!bandwidth_by_kernel(task))
@@ -148,6 +150,15 @@ static int bandwidth_time(struct probe_context *context, const struct bandwidth_
         total = (uint64_t)((double)total * growth);
     }
     return 0;
+}
+
+static int bandwidth_time(struct probe_context *context, const struct bandwidth_task *task,
+                          const struct bandwidth_shape *shape, uint64_t *total_bytes,
+                          double *out_gbs, struct err *err)
+{
+    return bandwidth_time_for(context, task, shape,
+                              bandwidth_by_kernel(task) ? STREAM_NS : COPIES_NS, total_bytes,
+                              out_gbs, err);
 }
 
 /* Bandwidth by access width, threads, blocks and accesses in flight: the surface of the thesis,
@@ -275,6 +286,7 @@ enum {
     REPEATS_SHORT = 2, /* if there are several short rounds in a run */
     ATTEMPTS = 3,      /* series of passes before scattering ones are reported as noisy */
     ATTEMPTS_COPIES = 6,
+    TICKETS_KEPT = 2, /* shapes by ticket that are repeated, of those that were tried */
     SHAPES_MAX = 6,   /* the usual ones and the best one of the surface; those by ticket */
     WIDTH_BYTES = 16, /* per access: reaches the limit on all GPUs of the thesis */
     METHOD_MAX = 120,
@@ -323,9 +335,6 @@ static const struct bandwidth_shape ticket_shapes[] = {
     {WIDTH_BYTES, 512, 1, 8, 128 << 10, 0}, {WIDTH_BYTES, 512, 1, 8, 64 << 10, 0},
 };
 _Static_assert(COUNT_OF(ticket_shapes) <= SHAPES_MAX, "room for all of them");
-
-/* Shapes by ticket that are worse by this share when they are tried are not repeated. */
-static const double TICKET_WORSE = 0.03;
 
 /* If a pass is shorter than what is in flight, threads are idle. Reduces the blocks first: more
  * accesses in flight per thread cost fewer instructions than more threads. */
@@ -409,27 +418,28 @@ static void keep_faster_half(struct series *series)
     series->count = (series->count + 1) / 2;
 }
 
-/* Tries every shape once, and keeps those that may be the best. */
+/* Tries every shape once, and keeps the best two. */
 static int keep_good_shapes(struct probe_context *context, const struct bandwidth_task *task,
                             struct candidates *candidates, struct err *err)
 {
-    double gbs[SHAPES_MAX], best = 0;
+    double gbs[SHAPES_MAX], best = 0, second = 0;
     size_t kept = 0;
     for (size_t i = 0; i < candidates->count; i++) {
         if (i)
             candidates->totals[i] = candidates->totals[i - 1];
-        int rc = bandwidth_time(context, task, &candidates->shapes[i], &candidates->totals[i],
-                                &gbs[i], err);
+        int rc = bandwidth_time_for(context, task, &candidates->shapes[i], TRY_NS,
+                                    &candidates->totals[i], &gbs[i], err);
         if (rc)
             return rc;
+        second = fmax(second, fmin(best, gbs[i]));
         best = fmax(best, gbs[i]);
     }
-    for (size_t i = 0; i < candidates->count; i++) {
-        if (gbs[i] < (1 - TICKET_WORSE) * best)
+    for (size_t i = 0; i < candidates->count && kept < TICKETS_KEPT; i++) {
+        if (gbs[i] < second)
             continue;
         candidates->shapes[kept] = candidates->shapes[i];
         candidates->cut[kept] = candidates->cut[i];
-        candidates->totals[kept++] = candidates->totals[i];
+        candidates->totals[kept++] = (uint64_t)(candidates->totals[i] * (STREAM_NS / TRY_NS));
     }
     candidates->count = candidates->usual = kept;
     return 0;
@@ -440,7 +450,7 @@ static int run_series(struct probe_context *context, const struct bandwidth_task
 {
     double gbs[SHAPES_MAX][REPEATS];
     size_t best = 0, count = count_passes(context, task);
-    if (task->ticket && candidates->count > 1) {
+    if (task->ticket && candidates->count > TICKETS_KEPT) {
         int rc = keep_good_shapes(context, task, candidates, err);
         if (rc)
             return rc;

@@ -98,9 +98,9 @@ MEMORY_PROBE(main_bandwidth_write, main, "main.bandwidth.write", "bandwidth of w
 MEMORY_PROBE(main_bandwidth_copy, main, "main.bandwidth.copy",
              "bandwidth of copying in main memory, both ways counted", PROFILE_QUICK, false)
 MEMORY_PROBE(main_equal_read, main, "main.bandwidth_equal.read",
-             "reading main memory with equal work per SM", PROFILE_STANDARD, true)
+             "reading main memory with equal work per SM", PROFILE_STANDARD, false)
 MEMORY_PROBE(main_equal_write, main, "main.bandwidth_equal.write",
-             "writing main memory with equal work per SM", PROFILE_STANDARD, true)
+             "writing main memory with equal work per SM", PROFILE_STANDARD, false)
 MEMORY_PROBE(main_equal_copy, main, "main.bandwidth_equal.copy",
              "copying in main memory with equal work per SM", PROFILE_STANDARD, false)
 MEMORY_PROBE(l2_bandwidth_read, l2, "l2.bandwidth.read", "bandwidth of reading L2", PROFILE_QUICK,
@@ -110,9 +110,9 @@ MEMORY_PROBE(l2_bandwidth_write, l2, "l2.bandwidth.write", "bandwidth of writing
 MEMORY_PROBE(l2_bandwidth_copy, l2, "l2.bandwidth.copy",
              "bandwidth of copying in L2, both ways counted", PROFILE_QUICK, false)
 MEMORY_PROBE(l2_equal_read, l2, "l2.bandwidth_equal.read", "reading L2 with equal work per SM",
-             PROFILE_STANDARD, true)
+             PROFILE_STANDARD, false)
 MEMORY_PROBE(l2_equal_write, l2, "l2.bandwidth_equal.write", "writing L2 with equal work per SM",
-             PROFILE_STANDARD, true)
+             PROFILE_STANDARD, false)
 
 /* When the SMs end that have equal work. */
 

@@ -161,7 +161,7 @@ static void foreign_and_future_files_are_named(void **state)
     tape_read(&tape, &whole);
     check_refused(&tape, "gpumemtopo: {schema: 1}\n", 24, "byte 0: not a record");
     whole.data[RECORD_MAGIC_BYTES]++;
-    check_refused(&tape, whole.data, whole.length, "byte 8: a record of version 4, expected 3");
+    check_refused(&tape, whole.data, whole.length, "byte 8: a record of version 5, expected 4");
     strbuf_fini(&whole);
     struct tape absent = {.path = "/nonexistent/record.gmr"};
     assert_int_equal(try_file(&absent, &err), -ENOENT);

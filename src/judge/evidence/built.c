@@ -1,0 +1,121 @@
+/* What the GPUs of a model were built with, where it explains figures. Told once per model; nobody
+ * is accused. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cpd/cpd.h"
+#include "judge/evidence/stages.h"
+#include "judge/verdict.h"
+
+static void built_add(struct inventory *inventory, char *text)
+{
+    verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);
+}
+
+/* A figure of the GPU, also one that is not judged. */
+static double built_figure(const struct fleet *fleet, const char *metric, uint32_t gpu)
+{
+    const struct metric_column *column = fleet_metric(fleet, metric);
+    const struct cell *cell = column ? &column->cells[gpu] : NULL;
+    return cell && cell->present && cell->status == MEASURE_OK ? cell->value : NAN;
+}
+
+/* What a stream with equal work per SM gets of what the memory delivers: mean of reads and
+ * writes. */
+static double equal_share(const struct fleet *fleet, uint32_t gpu)
+{
+    return (built_figure(fleet, "main.bandwidth_equal.read", gpu) /
+                built_figure(fleet, "main.bandwidth.read", gpu) +
+            built_figure(fleet, "main.bandwidth_equal.write", gpu) /
+                built_figure(fleet, "main.bandwidth.write", gpu)) /
+           2;
+}
+
+/* SMs near the smaller part of an L2 with two parts; NaN: not known. */
+static double smaller_part(const struct fleet *fleet, uint32_t gpu)
+{
+    return built_figure(fleet, "l2.parts", gpu) == 2 ? built_figure(fleet, "l2.part_sms", gpu)
+                                                     : NAN;
+}
+
+/* The median share of the GPUs whose smaller part has this many SMs. */
+static double median_share(const struct fleet *fleet, const struct group *model, double smaller,
+                           double *scratch, size_t *out_count)
+{
+    size_t count = 0;
+    *out_count = 0;
+    for (size_t i = 0; i < model->count; i++) {
+        uint32_t gpu = model->members[i];
+        if (smaller_part(fleet, gpu) != smaller)
+            continue;
+        double share = equal_share(fleet, gpu);
+        *out_count += 1;
+        if (isfinite(share))
+            scratch[count++] = share;
+    }
+    return count ? cpd_median(scratch, count) : NAN;
+}
+
+/* The parts of L2 share the memory alike. If they have different numbers of SMs, and each SM has
+ * the same work, the SMs of the smaller part end first. */
+static void report_splits(const struct judge *judge, const struct group *model,
+                          struct inventory *inventory)
+{
+    const struct fleet *fleet = &judge->fleet;
+    double *scratch = mem_array(model->count, sizeof *scratch);
+    double most = 0;
+    for (size_t i = 0; i < model->count; i++)
+        most = fmax(most, built_figure(fleet, "sm.count", model->members[i]));
+    size_t even_count = 0;
+    double even = median_share(fleet, model, most / 2, scratch, &even_count);
+    for (double smaller = 1; smaller < most / 2; smaller++) {
+        size_t count = 0;
+        double share = median_share(fleet, model, smaller, scratch, &count);
+        if (!count)
+            continue;
+        char *loss = isfinite(share) && isfinite(even)
+                         ? str_format("lose %.1f %%", 100 * (1 - share / even))
+                         : str_copy("lose by it");
+        built_add(
+            inventory,
+            str_format("%zu of %zu GPUs of %s: %.0f and %.0f SMs share the parts of L2: kernels "
+                       "with equal work per SM %s; what the memory delivers is the same",
+                       count, model->count, model->id, smaller, most - smaller, loss));
+        free(loss);
+    }
+    free(scratch);
+}
+
+/* A memory stack has 1024 data lines, so a bus of 6016 has lost 128 of 6144. The slices of L2 that
+ * belong to them are off, and the driver counts them all the same. */
+static void report_slices_off(const struct judge *judge, const struct group *model,
+                              struct inventory *inventory)
+{
+    static const double STACK_BITS = 1024, ALIKE = 0.004;
+    const struct fleet *fleet = &judge->fleet;
+    for (size_t i = 0; i < model->count; i++) {
+        uint32_t gpu = model->members[i];
+        double size = built_figure(fleet, "l2.size", gpu);
+        double reported = judge_condition_value(fleet, JUDGE_L2, gpu);
+        double bits = judge_condition_value(fleet, JUDGE_MEMORY_BUS, gpu);
+        double whole = ceil(bits / STACK_BITS) * STACK_BITS;
+        if (!(bits < whole) || !(fabs(size / reported - bits / whole) < ALIKE))
+            continue;
+        built_add(
+            inventory,
+            str_format("%s: L2 holds %.1f of the %.1f MiB that the driver reports, as the bus "
+                       "has %.0f of %.0f bits: slices of L2 are off with their memory",
+                       model->id, size / 0x1p20, reported / 0x1p20, bits, whole));
+        return;
+    }
+}
+
+void stage_built(struct judge *judge, struct inventory *inventory)
+{
+    for (size_t g = 0; g < judge->fleet.group_count && !judge->basis.drift_only; g++) {
+        report_splits(judge, &judge->fleet.groups[g], inventory);
+        report_slices_off(judge, &judge->fleet.groups[g], inventory);
+    }
+}
