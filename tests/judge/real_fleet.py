@@ -82,7 +82,9 @@ def check(folder):
                       if metric not in watched.get(card, [])]
         wrong += [f"watched without reason: {card}: {watched[card]}" for card in watched
                   if card not in right["watched"]]
-        wrong += [f"finding of the model: {entry['finding']}" for entry in inventory["nodes"]]
+        told = [entry["finding"] for entry in inventory["nodes"]]
+        wrong += [f"finding of the model: {text}" for text in told if text not in right.get("built", [])]
+        wrong += [f"not told: {text}" for text in right.get("built", []) if text not in told]
         parts = {entry["value"]: entry["count"] for entry in inventory["models"][0].get("populations", [])}
         if parts != right["populations"]:
             wrong.append(f"populations {parts}")

@@ -26,9 +26,9 @@ static void write_code_head(const struct device_code *code, const struct instruc
     uint32_t bits = instruction->bits;
     write_target(target, instruction->capability == 89, text);
     strbuf_puts(text, ".visible .entry code(.param .u64 results, .param .u64 data,\n"
-                      "    .param .u64 words, .param .u32 repeats)\n{\n");
-    strbuf_printf(text, ".reg .b%u r<%u>, a<4>, b<4>, z;\n", bits,
-                  code->chains * instruction->registers);
+                      "    .param .u64 words, .param .u32 repeats)\n");
+    strbuf_printf(text, ".maxntid %u\n{\n.reg .b%u r<%u>, a<4>, b<4>, z;\n",
+                  code->warps * WARP_LANES, bits, code->chains * instruction->registers);
     strbuf_puts(text, ".reg .b64 d, out, in, at, begin, end;\n"
                       ".reg .b32 i, id, block, warp, lane, threads, left, asked;\n"
                       ".reg .b16 h;\n.reg .pred p, more, never;\n");
