@@ -94,6 +94,15 @@ def main():
             assert converted(old % (schema, "a: 1", "why: x", "b: 1")) == new % (3, "a: 1", "why: x", "b: 1"), old
     other = HEAD.replace("l2.size: [1", "host.bandwidth.h2d: [2, 0], shared.bandwidth.read: [1") % (2, "a: 1", "why: x", "b: 1")
     assert converted(other) == other.replace("schema: 2", "schema: 3"), converted(other)
+    levels = "        levels: {value: %s, unit: %s%s%s, pages: 9}\n"
+    level = "        l1:\n          %s: {value: 4, unit: B, spread: 0, confidence: 1, n: 1, method: x}\n"
+    for memory, value, more, bound in (("tlb", 2, ", method: x y", ", bound: at_least"), ("tlb", "null", ", status: failed, reason: no", ""),
+                                       ("tlb", 1, ", method: x, status: noisy, reason: no", ", bound: at_least"),
+                                       ("instruction_cache", 2, ", method: x", ", bound: at_least"), ("other", 2, ", method: x", "")):
+        old, new = ((HEAD % (schema, "a: 1", "why: x", "b: 1")).replace(
+            "gpus:\n", f"      {memory}:\n" + levels % (value, '""', more, end) + level % name + "gpus:\n", 1)
+                    for schema, end, name in ((2, "", "page"), (3, bound, "span" if memory == "tlb" else "page")))
+        assert converted(old) == new == converted(new), converted(old)
     world = "gpumemtopo_world: {schema: %d, version: 1}\nmodels:\n  - metrics: {main.bandwidth%s.read: {n: 1}}\n"
     assert converted(world % (1, "")) == world % (2, "_equal") == converted(world % (2, "_equal")), converted(world % (1, ""))
     for old, lists in NOTES:

@@ -182,7 +182,9 @@ static void controls(void **state)
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         struct measures measures =
             probe(cases[c].truths, cases[c].count, cases[c].truths[0].cost, "lru");
-        assert_true(probed_value(&measures, "instruction_cache.levels") == (double)cases[c].count);
+        const struct measure *levels = measures_get(&measures, "instruction_cache.levels");
+        assert_true(levels->value == (double)cases[c].count);
+        assert_int_equal(levels->bound, MEASURE_AT_LEAST);
         for (size_t i = 0; i < cases[c].count; i++) {
             const struct measure *shared = level(&measures, i, "shared_by");
             assert_true(is_sure(shared));

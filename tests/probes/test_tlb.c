@@ -38,7 +38,7 @@ static const char sliced_l2[] = "size: 8 MiB, line: 128, sector: 32, ways: 16, i
                                 "parts: homes, far_cycles: 100, slice_cycles: 40";
 
 struct level {
-    double entries, sets, ways, largest, page; /* 0: not told */
+    double entries, sets, ways, largest, span; /* 0: not told */
     double penalty;                            /* 0: not checked */
     double sms;
 };
@@ -52,9 +52,9 @@ static void expect_level(const struct measures *found, int number, const struct 
                    {"sets", wanted->sets},
                    {"ways", wanted->ways},
                    {"ways_largest", wanted->largest},
-                   {"page", wanted->page},
+                   {"span", wanted->span},
                    {"sms", wanted->sms},
-                   {"reach", wanted->entries * wanted->page}};
+                   {"reach", wanted->entries * wanted->span}};
     char metric[40];
     for (size_t i = 0; i < COUNT_OF(figures); i++) {
         snprintf(metric, sizeof metric, "tlb.l%d.%s", number, figures[i].name);
@@ -109,6 +109,7 @@ static void levels_are_told(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct measures found = measure("tlb", cases[i].memory, cases[i].l2, cases[i].tlb);
         assert_int_equal(probed_value(&found, "tlb.levels"), cases[i].count);
+        assert_int_equal(measures_get(&found, "tlb.levels")->bound, MEASURE_AT_LEAST);
         for (int k = 0; k < cases[i].count; k++)
             expect_level(&found, k + 1, &cases[i].levels[k]);
         measures_fini(&found);
@@ -159,6 +160,7 @@ static void none_is_none(void **state)
         const struct measure *levels = measures_get(&found, "tlb.levels");
         assert_int_equal(levels->value, 0);
         assert_int_equal(levels->status, MEASURE_OK);
+        assert_int_equal(levels->bound, MEASURE_AT_LEAST);
         assert_true(fact_number(facts_get(&levels->notes, "memory")) > 3e9);
         assert_true(fact_number(facts_get(&levels->notes, "pages")) > 1000);
         assert_null(measures_get(&found, "tlb.l1.entries"));
@@ -264,7 +266,7 @@ static int judge_drawn(const struct measures *found, const struct drawn *d, int 
     for (int i = 0; i < d->count; i++) {
         char metric[40];
         const uint64_t truths[] = {d->entries[i], d->page[i]};
-        static const char *const names[] = {"entries", "page"};
+        static const char *const names[] = {"entries", "span"};
         for (int k = 0; k < 2; k++) {
             snprintf(metric, sizeof metric, "tlb.l%d.%s", i + 1, names[k]);
             const struct measure *m = measures_get(found, metric);

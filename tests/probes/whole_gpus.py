@@ -18,7 +18,7 @@ INSTRUCTION_BYTES = 16
 SUB_CORES, LANES = 4, 32
 CHAINS_IN_FLIGHT = 32  # of a sub-core: four chains of each of eight warps
 SECOND_COPY_BYTES = 170 * 1024  # sharing of larger caches is not looked at: there is no second copy of so much code
-EXACT = ('entries', 'page', 'levels', 'banks', 'bank_width', 'shared_by', 'size_max', 'count', 'sms')
+EXACT = ('entries', 'span', 'levels', 'banks', 'bank_width', 'shared_by', 'size_max', 'count', 'sms')
 # Latencies and rates; penalties of TLBs and cycles of code that replaces other code are rougher.
 TOLERANCES = {'latency': 0.025, 'rate': 0.02, 'penalty': 0.1, 'cycles': 0.04, 'saturated': 0.03, 'largest': 0.03,
               'interval': 0.05, 'p1': 0.025, 'p2': 0.025, 'p3': 0.025, 'own': 0.02}
@@ -102,8 +102,8 @@ def tlb_truths(gpu, memory):
     tlbs = seen_tlbs(gpu, memory)
     yield 'tlb.levels', len(tlbs)
     for number, level in enumerate(tlbs, 1):
-        for key in ('entries', 'page'):
-            yield f'tlb.l{number}.{key}', level[key]
+        yield f'tlb.l{number}.entries', level['entries']
+        yield f'tlb.l{number}.span', level['page']
         yield f'tlb.l{number}.penalty', level['miss_cycles']
         yield f'tlb.l{number}.sms', sharers(gpu, level['scope'])
     if gpu['l2']['parts'] == 'one' and len(tlbs) == 2:

@@ -460,6 +460,7 @@ static int instruction_cache_report(struct probe_context *context, const struct 
         return rc;
     struct measure *m = measures_add(context->measures, "instruction_cache.levels", (double)sized,
                                      "", "straight code of rising length");
+    m->bound = MEASURE_AT_LEAST; /* straight code does not show the L0 of a sub-core */
     m->n = (uint32_t)found->curve_count;
     m->confidence = (double)found->agree / (double)found->curve_count;
     doubt_unless_agreed(found, m);

@@ -29,8 +29,9 @@ static const double DOUBTED = 0.5;
 
 static const char UNSURE_TLBS[] = "the TLBs that it rests on are not certain";
 
-/* Where the page of a load is found. */
-enum place { IN_FIRST, IN_SECOND, IN_TABLE };
+/* Where the page of a load is found. IN_NONE: in no level that was seen. Whether a further TLB or
+ * the page table has it is not known. */
+enum place { IN_FIRST, IN_SECOND, IN_NONE };
 
 static const struct pattern {
     const char *name;
@@ -38,15 +39,15 @@ static const struct pattern {
     enum place place;
     bool scattered; /* successive pages lie anywhere in memory */
 } patterns[] = {
-    {"p1", false, IN_FIRST, false}, {"p2", false, IN_SECOND, false}, {"p3", false, IN_TABLE, false},
-    {"p4", true, IN_FIRST, false},  {"p5", true, IN_TABLE, false},   {"p6", true, IN_TABLE, true},
+    {"p1", false, IN_FIRST, false}, {"p2", false, IN_SECOND, false}, {"p3", false, IN_NONE, false},
+    {"p4", true, IN_FIRST, false},  {"p5", true, IN_NONE, false},    {"p6", true, IN_NONE, true},
 };
 
 enum { P1, P2, P3, P4, P5, P6, PATTERNS };
 
 /* What the TLB probe found. */
 struct tlb {
-    double entries, sets, page_bytes;
+    double entries, sets, span_bytes;
 };
 
 struct spectrum {
@@ -82,16 +83,16 @@ static void find_tlbs(const struct probe_context *context, struct spectrum *spec
     for (size_t i = 0; i < spectrum->levels; i++) {
         size_t level = i ? count - 1 : 0;
         const struct measure *entries = figure_of(context, level, "entries");
-        const struct measure *page = figure_of(context, level, "page");
+        const struct measure *span = figure_of(context, level, "span");
         const struct measure *sets = figure_of(context, level, "sets");
         spectrum->doubtful =
-            spectrum->doubtful || !spectrum_is_sure(entries) || !spectrum_is_sure(page);
-        if (!entries || !page) {
+            spectrum->doubtful || !spectrum_is_sure(entries) || !spectrum_is_sure(span);
+        if (!entries || !span) {
             spectrum->levels = i;
             break;
         }
         spectrum->tlbs[i] = (struct tlb){
-            .entries = entries->value, .page_bytes = page->value, .sets = sets ? sets->value : 0};
+            .entries = entries->value, .span_bytes = span->value, .sets = sets ? sets->value : 0};
     }
 }
 
@@ -119,19 +120,19 @@ static enum choice choose_pages(const struct spectrum *spectrum, const struct pa
     const struct tlb *first = &spectrum->tlbs[0], *last = &spectrum->tlbs[spectrum->levels - 1];
     struct pages pages = {.count = NEAR_PAGES, .stride = PAGE_ASSUMED};
     if (pattern->place == IN_FIRST && spectrum->levels) {
-        pages.stride = (uint64_t)first->page_bytes;
+        pages.stride = (uint64_t)first->span_bytes;
         if (first->entries < 2 * NEAR_PAGES)
             pages.count = (uint64_t)(first->entries + 1) / 2;
     } else if (pattern->place == IN_SECOND) {
         if (spectrum->levels < 2)
             return NO_TLB;
-        pages = (struct pages){overfull(first), (uint64_t)first->page_bytes};
-        if ((double)pages.count > last->entries * last->page_bytes / first->page_bytes)
+        pages = (struct pages){overfull(first), (uint64_t)first->span_bytes};
+        if ((double)pages.count > last->entries * last->span_bytes / first->span_bytes)
             return TOO_FAR;
-    } else if (pattern->place == IN_TABLE) {
+    } else if (pattern->place == IN_NONE) {
         if (!spectrum->levels)
             return NO_TLB;
-        pages = (struct pages){overfull(last), (uint64_t)last->page_bytes};
+        pages = (struct pages){overfull(last), (uint64_t)last->span_bytes};
     }
     uint64_t room = page_chase_room(&spectrum->chase, pages.stride);
     if (pattern->scattered && pages.count <= room)
@@ -223,7 +224,7 @@ static void spectrum_leave_out(struct probe_context *context, size_t number, con
     repeats_unsupported(context, metric, reason);
 }
 
-/* There is no such load only if it is certain which TLBs there are. */
+/* "unsupported" only if the TLBs that were seen are certain. */
 static void leave_out_place(struct probe_context *context, const struct spectrum *spectrum,
                             size_t number, enum choice choice)
 {

@@ -75,7 +75,7 @@ static int tlb_penalty_measure(struct probe_context *context, const struct tlb_l
                                double out_cycles[TLB_PENALTIES], struct err *err)
 {
     const struct tlb_level *level = &levels->levels[number];
-    uint64_t room = page_chase_room(&levels->chase, level->page_bytes);
+    uint64_t room = page_chase_room(&levels->chase, level->span_bytes);
     /* So many that all miss, and halves of them fit. At random, many more are needed. */
     uint64_t pages =
         sets->policy == TLB_OLDEST ? sets->entries * 7 / 4 : RANDOM_FACTOR * sets->entries;
@@ -85,7 +85,7 @@ static int tlb_penalty_measure(struct probe_context *context, const struct tlb_l
     uint64_t part = pages / 2 < sets->entries ? pages / 2 : (sets->entries + 1) / 2;
     for (size_t i = 0; i < TLB_PENALTIES; i++) {
         int rc =
-            penalty_once(context, level->page_bytes, pages, part ? part : 1, &out_cycles[i], err);
+            penalty_once(context, level->span_bytes, pages, part ? part : 1, &out_cycles[i], err);
         if (rc)
             return rc;
     }
@@ -175,7 +175,7 @@ static int tlb_sharing_measure(struct probe_context *context, const struct tlb_l
                                struct tlb_sharing *out_sharing, struct err *err)
 {
     const struct tlb_level *level = &levels->levels[number];
-    struct plan plan = {.stride = level->page_bytes,
+    struct plan plan = {.stride = level->span_bytes,
                         .own = sets->entries / 2 < OWN_MAX ? (sets->entries + 1) / 2 : OWN_MAX,
                         .passes = sets->policy == TLB_OLDEST ? 1 : PASSES_RANDOM};
     uint64_t room = page_chase_room(&levels->chase, plan.stride);
@@ -291,8 +291,8 @@ static int report_level(struct probe_context *context, const struct tlb_levels *
     int rc = tlb_report_penalty(context, levels, number, sets, err);
     if (rc)
         return rc;
-    tlb_add(context, number, "page", (double)level->page_bytes, "B", &sure);
-    tlb_add(context, number, "reach", (double)(sets->entries * level->page_bytes), "B", sets);
+    tlb_add(context, number, "span", (double)level->span_bytes, "B", &sure);
+    tlb_add(context, number, "reach", (double)(sets->entries * level->span_bytes), "B", sets);
     rc = tlb_sharing_measure(context, levels, number, sets, &sharing, err);
     if (rc)
         return rc;
@@ -317,7 +317,7 @@ static int tlb_measure_sets(struct probe_context *context, struct tlb_levels *le
         const struct tlb_level level = levels->levels[i];
         struct tlb_sets *own = &sets[levels->count];
         *own = (struct tlb_sets){0};
-        int rc = level.page_bytes ? tlb_sets_measure(context, levels, i, own, err) : 0;
+        int rc = level.span_bytes ? tlb_sets_measure(context, levels, i, own, err) : 0;
         if (rc)
             return rc;
         if (!in_order && own->shown && !*own->doubt)
@@ -337,12 +337,14 @@ static int tlb_measure_sets(struct probe_context *context, struct tlb_levels *le
     return 0;
 }
 
-/* How far it was looked: what lies beyond is not known. */
+/* A lower bound: a level that reaches beyond the memory cannot be seen. The notes say how far it
+ * was looked. */
 static void tlb_report_count(struct probe_context *context, const struct tlb_levels *levels,
                              const char *unclear)
 {
     struct measure *m = measures_add(context->measures, "tlb.levels", (double)levels->count, "",
                                      "rises of the latency with the number of pages");
+    m->bound = MEASURE_AT_LEAST;
     facts_set_int(&m->notes, "memory", (int64_t)levels->chase.room_bytes);
     facts_set_int(&m->notes, "pages", (int64_t)levels->pages);
     facts_set_real(&m->notes, "smallest_rise", levels->smallest_cycles);
@@ -369,7 +371,7 @@ static int tlb_run(struct probe_context *context, struct err *err)
 }
 
 const struct probe probe_tlb = {
-    .description = {"tlb", "TLBs: levels, entries, ways, page, reach, penalty", PROFILE_FULL},
+    .description = {"tlb", "TLBs: levels, entries, ways, span, reach, penalty", PROFILE_FULL},
     .metrics = {"tlb.levels", "tlb.*"},
     .last = true, /* it takes all memory */
     .run = tlb_run,

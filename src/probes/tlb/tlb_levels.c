@@ -1,4 +1,5 @@
-/* The levels of TLBs: how many pages each holds, of which size, what a miss costs, and their sets.
+/* The levels of TLBs: how many entries each has, what an entry covers, what a miss costs, and their
+ * sets.
  */
 #include "probes/tlb/tlb_levels.h"
 
@@ -9,7 +10,7 @@
 #include "base/portable_math.h"
 #include "cpd/cpd.h"
 
-/* The levels of TLBs: how many pages each holds, of which size, and what a miss costs.
+/* The levels of TLBs: how many entries each has, what one covers, and what a miss costs.
  *
  * The pages of a chase are spread over all memory, so that each has an entry of its own in every
  * TLB. As their number rises, the latency rises wherever a TLB has no more entries. */
@@ -17,7 +18,7 @@
 /* A rise counts from so many standard errors, and from so many cycles on. */
 static const double ERRORS_MIN = 5, CYCLES_MIN = 2, ALL_SHARE = 0.9;
 
-enum { PAGE_BYTES_MIN = 1024 };
+enum { SPAN_BYTES_MIN = 1024 };
 
 struct point {
     uint64_t pages;
@@ -48,7 +49,7 @@ static int run_sweep(struct probe_context *context, const struct page_chase *cha
     for (uint64_t pages = 4; pages <= chase->pages_max && sweep->count < TLB_SWEEP_MAX;
          pages += pages & (pages - 1) ? pages / 3 : pages / 2) {
         uint64_t stride = page_chase_stride(chase, pages);
-        if (stride < PAGE_BYTES_MIN)
+        if (stride < SPAN_BYTES_MIN)
             break;
         int rc = measure_point(context, stride, pages, &sweep->points[sweep->count++], err);
         if (rc)
@@ -174,13 +175,13 @@ static int tlb_levels_narrow(struct probe_context *context, const struct page_ch
 
 /* A little more pages than all that miss; at half the distance that an entry covers they share
  * entries, so that all fit. */
-static int find_page(struct probe_context *context, const struct page_chase *chase,
+static int find_span(struct probe_context *context, const struct page_chase *chase,
                      struct tlb_level *level, struct err *err)
 {
     uint64_t pages = level->miss_pages + level->miss_pages / 4;
     uint64_t stride = power_below(page_chase_stride(chase, pages));
     bool missed = false;
-    for (; stride >= PAGE_BYTES_MIN; stride /= 2) {
+    for (; stride >= SPAN_BYTES_MIN; stride /= 2) {
         double cycles;
         int rc = rise_of(context, level, stride, pages, &cycles, err);
         if (rc)
@@ -190,18 +191,18 @@ static int find_page(struct probe_context *context, const struct page_chase *cha
         level->page_cycles = cycles;
         missed = true;
     }
-    level->page_bytes = missed && stride >= PAGE_BYTES_MIN ? 2 * stride : 0;
+    level->span_bytes = missed && stride >= SPAN_BYTES_MIN ? 2 * stride : 0;
     return 0;
 }
 
 /* Pages two apart may use every other set only, so that half as many seemed to fit. If so, pages at
  * half the distance all miss too when there are more than twice as many; otherwise two in turn
  * share an entry, and only half of the loads miss. */
-static int halve_page(struct probe_context *context, const struct page_chase *chase,
+static int halve_span(struct probe_context *context, const struct page_chase *chase,
                       struct tlb_level *level, struct err *err)
 {
-    while (level->page_bytes / 2 >= PAGE_BYTES_MIN) {
-        uint64_t stride = level->page_bytes / 2, pages = 2 * level->miss_pages;
+    while (level->span_bytes / 2 >= SPAN_BYTES_MIN) {
+        uint64_t stride = level->span_bytes / 2, pages = 2 * level->miss_pages;
         double cycles;
         pages += pages / 4;
         if (pages > page_chase_room(chase, stride) || pages > chase->pages_max)
@@ -211,7 +212,7 @@ static int halve_page(struct probe_context *context, const struct page_chase *ch
             return rc;
         if (cycles <= 0.75 * level->page_cycles)
             break;
-        level->page_bytes = stride;
+        level->span_bytes = stride;
         level->miss_pages *= 2;
     }
     return 0;
@@ -236,10 +237,10 @@ int tlb_levels_find(struct probe_context *context, struct tlb_levels *out_levels
         rc = tlb_levels_narrow(context, &levels.chase, &levels.levels[i], err);
         if (rc)
             return rc;
-        rc = find_page(context, &levels.chase, &levels.levels[i], err);
+        rc = find_span(context, &levels.chase, &levels.levels[i], err);
         if (rc)
             return rc;
-        rc = halve_page(context, &levels.chase, &levels.levels[i], err);
+        rc = halve_span(context, &levels.chase, &levels.levels[i], err);
         if (rc)
             return rc;
     }
@@ -575,7 +576,7 @@ int tlb_sets_measure(struct probe_context *context, const struct tlb_levels *lev
                      struct tlb_sets *out_sets, struct err *err)
 {
     const struct tlb_level *level = &levels->levels[number];
-    struct scan scan = {.context = context, .stride = level->page_bytes};
+    struct scan scan = {.context = context, .stride = level->span_bytes};
     struct tlb_sets sets = {0};
     uint64_t first, last;
     int rc = tlb_sets_begin_scan(&scan, levels, level, err);

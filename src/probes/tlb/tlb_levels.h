@@ -1,5 +1,5 @@
-/* The levels of TLBs: how many pages each holds, of which size, what a miss costs, and their sets.
- */
+/* The levels of TLBs: how many entries each has, what an entry covers, what a miss costs, and their
+ * sets. */
 #ifndef GPUMEMTOPO_PROBES_TLB_TLB_LEVELS_H
 #define GPUMEMTOPO_PROBES_TLB_TLB_LEVELS_H
 
@@ -15,7 +15,7 @@ struct tlb_level {
     uint64_t hit_pages;  /* so many do not show it */
     uint64_t miss_pages; /* so many show it whole */
     uint64_t far_pages;  /* up to so many no other level begins */
-    uint64_t page_bytes; /* that an entry covers; 0: not known */
+    uint64_t span_bytes; /* that an entry covers; 0: not known */
     double base_cycles;  /* mean latency before it */
     double miss_cycles;  /* what it adds to a load */
     double page_cycles;  /* by how much pages in turn take longer, if all miss */

@@ -246,7 +246,7 @@ static void model_put_code_caches(struct strbuf *out, const struct inventory_mod
         snprintf(title, sizeof title, "level %d", i);
         code_put_level(out, model, level, title);
     }
-    code_put_level(out, model, "beyond", "no level");
+    code_put_level(out, model, "beyond", "none of these");
     strbuf_puts(out, "</tbody></table></details>\n");
 }
 
