@@ -249,7 +249,7 @@ def from_schema_2(data):
     return data
 
 
-SCHEMAS = {1: from_schema_1, 2: from_schema_2}
+SCHEMAS = {1: from_schema_1, 2: from_schema_2, 3: from_schema_2}  # schema 3 has other names only
 
 
 # ---- flat models ----
