@@ -177,7 +177,7 @@ def truth_of(gpu):
         yield 'constant_l15.latency', paths['constant'][1]['c15']
         groups = groups_of(gpu)
         yield 'sm.groups', len(set(groups))
-        yield 'sm.groups.map', ' '.join(map(str, groups))
+        yield 'sm.groups.map', list(groups)
     else:
         yield 'constant_l15.size', ABSENT
     yield 'l2.size', part['size']
