@@ -68,8 +68,15 @@ enum {
     SPAN_BYTES = APART_AT + APART_BYTES * APART_COUNT,
 };
 
-/* Cached loads take at most this share of the time of the same loads past the cache. */
+/* Loads that take at most this share of the time of the same loads past the cache are cached. */
 static const double SUPPORTED_SHARE = 0.9;
+
+/* So are loads that a repetition makes faster by more than this many standard errors, and more than
+ * this many cycles and the step of the timer. */
+static const double SAVED_ERRORS = 6, SAVED_CYCLES = 2;
+
+/* The slowest loads, which may be spikes, do not count for that. */
+static const double SAVED_SHARE = 0.9;
 
 /* Misses slower than this many times the slowest loads of the next level were served by a further
  * level. */
@@ -129,6 +136,24 @@ static int global_run_jobs(struct probe_context *context, const struct study *st
     return 0;
 }
 
+/* True when a repeated load is faster than the first one, apart from what the loads past the cache
+ * say of the same lines: the path may take longer than theirs, and the lines of the small array may
+ * be nearer. A cache may save only a few cycles, so the noise decides. */
+static bool global_saves(const struct global_pools *pools)
+{
+    const struct pool *const all[] = {&pools->misses, &pools->apart_past, &pools->hits,
+                                      &pools->past};
+    static const double signs[] = {1, -1, -1, 1};
+    double saved = 0, error = 0, step = 0;
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        double range = pool_quantile(all[i], SAVED_SHARE) - pool_quantile(all[i], 1 - SAVED_SHARE);
+        saved += signs[i] * pool_lower_mean(all[i], SAVED_SHARE);
+        error = portable_hypot(error, range / 2 / sqrt((double)all[i]->all));
+        step = fmax(step, pool_centre(all[i]).step);
+    }
+    return saved > SAVED_ERRORS * error + SAVED_CYCLES + step;
+}
+
 int level_measure_global(struct probe_context *context, struct study *study, struct err *err)
 {
     struct global_pools *pools = mem_array(1, sizeof *pools);
@@ -143,7 +168,7 @@ int level_measure_global(struct probe_context *context, struct study *study, str
     double hit = study->hit_cycles - timer_overhead(context, study->path);
     double past = pool_lower_mean(&pools->past, 1 - pool_centre(&pools->past).spike_share) -
                   timer_overhead(context, DEVICE_GLOBAL_CG);
-    study->supported = hit < SUPPORTED_SHARE * past;
+    study->supported = hit < SUPPORTED_SHARE * past || global_saves(pools);
     rc = study->supported ? level_check(study, err) : 0;
 out:
     free(pools);
@@ -158,6 +183,9 @@ out:
  * itself on the same SM, since slices of L2 are not equally far. The noise is how much the first
  * touches of one element differ between launches.
  *
+ * An L1.5 with fewer lines than there are elements loses them all before they are touched again. So
+ * if none is seen, it is searched again with fewer elements.
+ *
  * One job runs at a time: SMs may share an L1.5, and all load the same constant memory. */
 
 enum {
@@ -166,6 +194,9 @@ enum {
     ELEMENTS_MAX = 64,
     DOUBLINGS_MAX = 10, /* of the array that pushes lines out of L1 */
     PUSH_MIN_BYTES = 1024,
+    FEWER = 4,            /* elements are divided by this while no L1.5 is seen */
+    FEW_PUSH_BYTES = 256, /* the smallest push then: such an L1.5 may hold no more than 1 KiB */
+    FEW_LOADS = 128,      /* second touches per size then, by repetition */
     PAST_BYTES = ELEMENT_BYTES * 128,
 };
 
@@ -195,16 +226,31 @@ static const double HELD_SHARE = 0.7;
 /* Jobs by SM, and for each SM the growing sizes of the array that pushes lines out. */
 struct trial {
     size_t sms, sizes, elements;
+    size_t rows; /* jobs per size: one per SM, or as many on each */
     uint64_t push_bytes[DOUBLINGS_MAX];
-    double *first, *second; /* [sm][size][element], timer included */
+    double *first, *second; /* [row][size][element], timer included */
     double *usual;          /* [sm][element]: median of the first touches */
+    size_t usual_elements;  /* of usual: all, also if the trial has fewer */
     double low; /* a second touch is faster if it is below its usual first one by more than this */
     double floor; /* or if it is below this: no first touch was that fast */
 };
 
-static size_t trial_at(const struct trial *trial, size_t sm, size_t size, size_t element)
+static size_t trial_at(const struct trial *trial, size_t row, size_t size, size_t element)
 {
-    return (sm * trial->sizes + size) * trial->elements + element;
+    return (row * trial->sizes + size) * trial->elements + element;
+}
+
+static double trial_usual(const struct trial *trial, size_t row, size_t element)
+{
+    return trial->usual[row % trial->sms * trial->usual_elements + element];
+}
+
+static void trial_set_push(struct trial *trial, uint64_t least_bytes, uint64_t limit_bytes)
+{
+    trial->sizes = 0;
+    for (uint64_t bytes = least_bytes; bytes <= limit_bytes && trial->sizes < DOUBLINGS_MAX;
+         bytes *= 2)
+        trial->push_bytes[trial->sizes++] = bytes;
 }
 
 static int trial_init(struct probe_context *context, struct trial *trial, struct err *err)
@@ -213,11 +259,11 @@ static int trial_init(struct probe_context *context, struct trial *trial, struct
     if (limit < 4 * ELEMENT_BYTES)
         return err_set(err, -ENOTSUP, "too little constant memory");
     *trial = (struct trial){.sms = level_sm_count(context, LEVEL_SMS)};
-    for (uint64_t bytes = PUSH_MIN_BYTES; bytes <= limit && trial->sizes < DOUBLINGS_MAX;
-         bytes *= 2)
-        trial->push_bytes[trial->sizes++] = bytes;
+    trial->rows = trial->sms;
+    trial_set_push(trial, PUSH_MIN_BYTES, limit);
     uint64_t room = limit / ELEMENT_BYTES - 1; /* the last one is for the first load */
     trial->elements = room < ELEMENTS_MAX ? (size_t)room : ELEMENTS_MAX;
+    trial->usual_elements = trial->elements;
     size_t count = trial->sms * trial->sizes * trial->elements;
     trial->first = mem_array(2 * count + trial->sms * trial->elements, sizeof *trial->first);
     trial->second = trial->first + count;
@@ -242,13 +288,13 @@ void level_prime_constant(const struct probe_context *context, struct device_job
 }
 
 static struct device_job trial_job(const struct probe_context *context, const struct trial *trial,
-                                   size_t sm, size_t size)
+                                   size_t row, size_t size)
 {
     const struct device_array elements =
         constant_array(0, trial->elements * ELEMENT_BYTES, ELEMENT_BYTES);
     const struct device_array push = constant_array(0, trial->push_bytes[size], LINE_BYTES);
     struct device_job job = chase_job();
-    job.agents[0].sm = level_sm(context, sm, trial->sms);
+    job.agents[0].sm = level_sm(context, row % trial->sms, trial->sms);
     level_prime_constant(context, &job, 0);
     chase_add(&job, DEVICE_CHASE, &elements, 0)->keep = (uint32_t)trial->elements;
     chase_add(&job, DEVICE_WARM, &push, 0);
@@ -258,7 +304,7 @@ static struct device_job trial_job(const struct probe_context *context, const st
 
 static int run_trial(struct probe_context *context, struct trial *trial, struct err *err)
 {
-    size_t count = trial->sms * trial->sizes;
+    size_t count = trial->rows * trial->sizes;
     struct device_job *jobs = mem_array(count, sizeof *jobs);
     struct device_answer *answers;
     for (size_t i = 0; i < count; i++)
@@ -308,16 +354,15 @@ struct pushed {
 static void constant_look_at(const struct trial *trial, size_t size, double l1_cut,
                              struct pushed *out)
 {
-    double missed = 0, sooner = 0, surely = 0, all = (double)(trial->sms * trial->elements);
+    double missed = 0, sooner = 0, surely = 0, all = (double)(trial->rows * trial->elements);
     *out = (struct pushed){0};
-    for (size_t sm = 0; sm < trial->sms; sm++)
+    for (size_t row = 0; row < trial->rows; row++)
         for (size_t e = 0; e < trial->elements; e++) {
-            double cycles = trial->second[trial_at(trial, sm, size, e)];
+            double cycles = trial->second[trial_at(trial, row, size, e)];
             if (cycles <= l1_cut)
                 continue;
             missed++;
-            if (cycles - trial->usual[sm * trial->elements + e] >= trial->low &&
-                cycles >= trial->floor)
+            if (cycles - trial_usual(trial, row, e) >= trial->low && cycles >= trial->floor)
                 continue;
             sooner++;
             surely += cycles < trial->floor;
@@ -357,6 +402,28 @@ static bool find_l15(const struct trial *trial, const struct study *l1, struct s
         l15->push_bytes = trial->push_bytes[size];
     }
     return best > 0;
+}
+
+/* The same with fewer and fewer elements, as long as none is seen. */
+static int find_few_lines(struct probe_context *context, const struct trial *whole,
+                          const struct study *l1, struct study *l15, struct constant_pools *pools,
+                          double *out_missed, struct err *err)
+{
+    int rc = 0;
+    for (size_t elements = whole->elements / FEWER; !rc && !l15->supported && elements > 1;
+         elements /= FEWER) {
+        struct trial few = *whole; /* what was learnt of first touches remains true */
+        trial_set_push(&few, FEW_PUSH_BYTES, device_limits(context->device)->constant_bytes);
+        few.elements = elements;
+        few.rows = (FEW_LOADS / (few.sms * elements) + 1) * few.sms;
+        size_t count = few.rows * few.sizes * elements;
+        few.first = mem_array(2 * count, sizeof *few.first);
+        few.second = few.first + count;
+        rc = run_trial(context, &few, err);
+        l15->supported = !rc && find_l15(&few, l1, l15, pools, out_missed);
+        free(few.first);
+    }
+    return rc;
 }
 
 /* Loads served by constant L1, and loads past all caches before L2. The former bring constant
@@ -403,9 +470,9 @@ static int check_emptied(const struct probe_context *context, const struct const
 
 /* The greatest divisor of all readings: the step of a timer that counts several cycles at once. The
  * loads of one cache are not always enough, since all of them may read the same. */
-static double common_divisor(const struct trial *trial)
+static double common_divisor(const struct trial *trial, const struct pool *l1_hits)
 {
-    uint64_t divisor = 0;
+    uint64_t divisor = (uint64_t)pool_reading(l1_hits, 0);
     for (size_t i = 0; i < trial->sms * trial->sizes * trial->elements; i++) {
         const uint64_t readings[] = {(uint64_t)trial->first[i], (uint64_t)trial->second[i]};
         for (size_t k = 0; k < COUNT_OF(readings); k++)
@@ -432,7 +499,10 @@ static int constant_settle(struct probe_context *context, struct trial *trial,
     level_settle(l1, &pools->l1_hits, &pools->first);
     l1->supported = l1->hit_cycles < l1->miss_cycles && l1->stray_share + l1->slip_share < MOSTLY;
     l15->supported = l1->supported && find_l15(trial, l1, l15, pools, &missed);
-    double step = fmax(pool_centre(&pools->l1_hits).step, common_divisor(trial));
+    int rc = l1->supported ? find_few_lines(context, trial, l1, l15, pools, &missed, err) : 0;
+    if (rc)
+        return rc;
+    double step = fmax(pool_centre(&pools->l1_hits).step, common_divisor(trial, &pools->l1_hits));
     if (l1->supported && step > COARSE_CYCLES && missed < TOLD_APART)
         return err_set(err, -ENODATA,
                        "the timer counts in steps of %.0f cycles: L1 is not told from what may be "
