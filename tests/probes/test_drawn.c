@@ -10,6 +10,15 @@
     "paths: {global_ca: [l2: 266, main: 639], global_cg: [l2: 266, main: 639],"                    \
     " constant: [c1: 23, c15: 76, l2: 336, main: 709]}\n"
 
+#define SMALL_HEAD                                                                                 \
+    HEAD "sms: 8\nclock: {sm_mhz: 1000, ramp_ms: 1}\nl2: {line: 128, size: 2 MiB, ways: 16,"       \
+         " slice_cycles: 24}\n"
+#define NOISE "noise: {jitter_cycles: 2.4, spike_rate: 0.003, spike_cycles: 500}\n"
+#define QUIET "noise: {jitter_cycles: 0}\n"
+#define SMALL_C1 "c1: {line: 64, size: 512, ways: 4}"
+#define GLOBAL_PATHS "paths: {global_ca: [l2: 230, main: 600], global_cg: [l2: 230, main: 600],"
+#define TEXTURE "caches: {tex: {line: 128, sector: 32, size: 24 KiB, ways: 4}}\n"
+
 static const struct drawn {
     const char *what, *model, *list, *metric;
     double truth; /* where the status is ok; otherwise the value may be wrong */
@@ -91,6 +100,62 @@ static const struct drawn {
           "paths: {global_ca: [l2: 132, main: 628], global_cg: [l2: 132, main: 628],"
           " constant: [c1: 36, c15: 70, l2: 202, main: 698]}\n",
      "constant_l1,constant_l15", "constant_l15.latency", 70, MEASURE_NOISY},
+    {"an L1.5 with fewer lines than constant memory is searched with: 16",
+     SMALL_HEAD NOISE "caches: {" SMALL_C1 ", c15: {line: 256, size: 4096, ways: 4}}\n" GLOBAL_PATHS
+                      " constant: [c1: 25, c15: 80, l2: 260, main: 630]}\n",
+     "constant_l1,constant_l15", "constant_l1.size", 512, MEASURE_OK},
+    {"the same L1.5",
+     SMALL_HEAD NOISE "caches: {" SMALL_C1 ", c15: {line: 256, size: 4096, ways: 4}}\n" GLOBAL_PATHS
+                      " constant: [c1: 25, c15: 80, l2: 260, main: 630]}\n",
+     "constant_l1,constant_l15", "constant_l15.size", 4096, MEASURE_OK},
+    {"an L1.5 of eight lines with a random policy",
+     SMALL_HEAD NOISE "caches: {" SMALL_C1
+                      ", c15: {line: 256, size: 2048, ways: full, policy: random}}\n" GLOBAL_PATHS
+                      " constant: [c1: 25, c15: 80, l2: 260, main: 630]}\n",
+     "constant_l1,constant_l15", "constant_l1.size", 512, MEASURE_OK},
+    {"a constant L1 of 512 B, and no L1.5",
+     SMALL_HEAD NOISE "caches: {" SMALL_C1 "}\n" GLOBAL_PATHS
+                      " constant: [c1: 25, l2: 260, main: 630]}\n",
+     "constant_l1,constant_l15", "constant_l15.size", 0, MEASURE_UNSUPPORTED},
+    {"loads that all read the same: no step of the timer",
+     SMALL_HEAD QUIET "caches: {" SMALL_C1 "}\n" GLOBAL_PATHS
+                      " constant: [c1: 25, l2: 260, main: 630]}\n",
+     "constant_l1,constant_l15", "constant_l1.size", 512, MEASURE_OK},
+    {"a constant L1 of four fetch units: eight are not timed",
+     SMALL_HEAD NOISE "caches: {c1: {line: 128, size: 512, ways: 2}}\n" GLOBAL_PATHS
+                      " constant: [c1: 25, l2: 260, main: 630]}\n",
+     "constant_l1.latency", "constant_l1.latency", 25, MEASURE_OK},
+    {"constant loads that miss take longer than .cg by 30 cycles",
+     SMALL_HEAD NOISE "caches: {" SMALL_C1
+                      ", c15: {line: 256, size: 32 KiB, ways: 4}}\n" GLOBAL_PATHS
+                      " constant: [c1: 25, c15: 80, l2: 260, main: 630]}\n",
+     "constant_l15.latency", "constant_l15.miss_penalty", 180, MEASURE_OK},
+    {"they miss an L1.5 that constant memory cannot overfill",
+     SMALL_HEAD NOISE "caches: {" SMALL_C1
+                      ", c15: {line: 256, size: 96 KiB, ways: 4, scope: tpc}}\n" GLOBAL_PATHS
+                      " constant: [c1: 25, c15: 80, l2: 260, main: 630]}\n",
+     "constant_l15.latency", "constant_l15.miss_penalty", 180, MEASURE_OK},
+    {"a texture cache little faster than L2",
+     SMALL_HEAD NOISE TEXTURE GLOBAL_PATHS " texture: [tex: 210, l2: 230, main: 600]}\n", "texture",
+     "texture.latency", 210, MEASURE_OK},
+    {"its size",
+     SMALL_HEAD NOISE TEXTURE GLOBAL_PATHS " texture: [tex: 200, l2: 230, main: 600]}\n", "texture",
+     "texture.size", 24 << 10, MEASURE_OK},
+    {"a texture cache that takes as long as L2 by .cg",
+     SMALL_HEAD NOISE TEXTURE GLOBAL_PATHS " texture: [tex: 230, l2: 260, main: 630]}\n",
+     "texture.latency", "texture.latency", 230, MEASURE_OK},
+    {"a texture cache little faster than L2, and more noise than that",
+     SMALL_HEAD
+     "noise: {jitter_cycles: 20, spike_rate: 0.003, spike_cycles: 500}\n" TEXTURE GLOBAL_PATHS
+     " texture: [tex: 215, l2: 230, main: 600]}\n",
+     "texture.latency", "texture.latency", 215, MEASURE_FAILED},
+    {"no texture cache, on a path longer than .cg",
+     SMALL_HEAD NOISE GLOBAL_PATHS " texture: [l2: 270, main: 640]}\n", "texture.latency",
+     "texture.latency", 0, MEASURE_UNSUPPORTED},
+    {"no texture cache, and noise",
+     SMALL_HEAD "noise: {jitter_cycles: 20, spike_rate: 0.01, spike_cycles: 900}\n" GLOBAL_PATHS
+                " texture: [l2: 230, main: 600]}\n",
+     "texture.latency", "texture.latency", 0, MEASURE_UNSUPPORTED},
 };
 
 static void they_are_right_or_in_doubt(void **state)

@@ -16,7 +16,10 @@
 #include "probes/method/repeats.h"
 #include "probes/probe.h"
 
-enum { CACHE_REASON_MAX = 160 };
+enum {
+    CACHE_REASON_MAX = 160,
+    LEAST_BYTES = 512, /* whether more than this fits is measured before it is timed */
+};
 
 /* Ratio of the lines that this cache would have at twice the line length to those of the cache
  * before it. Below this they cannot be told apart. */
@@ -120,34 +123,42 @@ static int cache_report_line(struct probe_context *context, enum study_id id, st
     return 0;
 }
 
-/* Constant L1.5 is timed past L1: with an array several times larger than L1, and not larger than
- * L1.5 (thesis 4.4). */
+/* Eight fetch units, or what fits if that is less. Constant L1.5 is timed past L1: with an array
+ * several times larger than L1, and not larger than L1.5 (thesis 4.4). */
 static int latency_array(struct probe_context *context, const struct study *study,
                          struct device_array *out_array, struct err *err)
 {
     *out_array = (struct device_array){.path = study->path,
                                        .size_bytes = 8 * study->fetch_bytes,
                                        .stride_bytes = study->fetch_bytes};
-    if (study->id != STUDY_CONSTANT_L15)
-        return 0;
-    const struct study *before = &context->studies[STUDY_CONSTANT_L1];
-    int rc = study_reach(context, STUDY_CONSTANT_L15, STUDY_REGION, err);
+    bool l15 = study->id == STUDY_CONSTANT_L15;
+    int rc = l15 || out_array->size_bytes > LEAST_BYTES
+                 ? study_reach(context, study->id, STUDY_REGION, err)
+                 : 0;
     if (rc)
         return rc;
+    if (!l15) {
+        if (study->stage >= STUDY_REGION && study->region_low_bytes < out_array->size_bytes)
+            out_array->size_bytes = study->region_low_bytes;
+        return 0;
+    }
+    const struct study *before = &context->studies[STUDY_CONSTANT_L1];
     uint64_t size = 8 * before->region_high_bytes;
     out_array->size_bytes = size < study->region_low_bytes ? size : study->region_low_bytes;
     out_array->stride_bytes = before->fetch_bytes;
     return 0;
 }
 
-/* The additional cost of a miss. Both latencies are from single loads, so that the timer overhead
- * cancels. */
+/* The additional cost of a miss. Both latencies are from single loads of the same path, so that the
+ * timer overhead cancels. */
 static void cache_report_penalty(struct probe_context *context, const struct study *study)
 {
     char name[CACHE_METRIC_MAX];
     struct measure *m =
         measures_add(context->measures, cache_metric(name, study_name(study->id), "miss_penalty"),
-                     study->miss_cycles - study->hit_cycles, "cycles", "single loads");
+                     study->miss_cycles - study->hit_cycles, "cycles",
+                     study->id == STUDY_CONSTANT_L15 ? "single loads: first in a launch, less a hit"
+                                                     : "single loads");
     m->spread = study->penalty_error;
     m->n = study->level_n;
     m->confidence = repeats_confidence(m->value, m->spread);

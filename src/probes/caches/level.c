@@ -485,6 +485,21 @@ static double common_divisor(const struct trial *trial, const struct pool *l1_hi
     return (double)divisor;
 }
 
+/* Standard error of the mean first touch: slices of L2 are not equally far, and all SMs load the
+ * same lines. So only loads of different lines are independent. */
+static double error_between_lines(const struct trial *trial)
+{
+    double sum = 0, squares = 0, count = (double)trial->elements;
+    for (size_t e = 0; e < trial->elements; e++) {
+        double line = 0;
+        for (size_t sm = 0; sm < trial->sms; sm++)
+            line += trial_usual(trial, sm, e) / (double)trial->sms;
+        sum += line;
+        squares += line * line;
+    }
+    return sqrt(fmax(0, squares / count - sum / count * (sum / count)) / count);
+}
+
 static int constant_settle(struct probe_context *context, struct trial *trial,
                            struct constant_pools *pools, struct err *err)
 {
@@ -492,6 +507,7 @@ static int constant_settle(struct probe_context *context, struct trial *trial,
     struct study *l15 = &context->studies[STUDY_CONSTANT_L15];
     double missed = 0;
     learn_noise(trial);
+    double lines_error = error_between_lines(trial);
 
     for (size_t i = 0; i < trial->sms * trial->sizes * trial->elements; i++)
         pool_add_load(&pools->first, trial->first[i]);
@@ -508,11 +524,17 @@ static int constant_settle(struct probe_context *context, struct trial *trial,
                        "the timer counts in steps of %.0f cycles: L1 is not told from what may be "
                        "behind it",
                        step);
-    if (!l15->supported)
+    if (!l15->supported) {
+        l1->penalty_error = portable_hypot(l1->penalty_error, lines_error);
         return check_emptied(context, pools, err);
+    }
+    /* With a coarse timer, loads of L1.5 that read as fast as those of L1 are missing here. */
+    double lost = step > COARSE_CYCLES ? (1 - missed) * step : 0;
     level_settle(l15, &pools->l15_hits, &pools->first);
+    l15->penalty_error = portable_hypot(l15->penalty_error, portable_hypot(lines_error, lost));
     l15->spike_share = l1->spike_share; /* its own look like loads of L2 */
     level_settle(l1, &pools->l1_hits, &pools->l15_hits);
+    l1->penalty_error = portable_hypot(l1->penalty_error, lost);
     return level_check(l1, err);
 }
 
