@@ -18,7 +18,7 @@
 
 enum {
     CACHE_REASON_MAX = 160,
-    LEAST_BYTES = 512, /* whether more than this fits is measured before it is timed */
+    LEAST_BYTES = 256, /* whether more than this fits is measured before it is timed */
 };
 
 /* Ratio of the lines that this cache would have at twice the line length to those of the cache

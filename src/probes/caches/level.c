@@ -71,9 +71,9 @@ enum {
 /* Loads that take at most this share of the time of the same loads past the cache are cached. */
 static const double SUPPORTED_SHARE = 0.9;
 
-/* So are loads that a repetition makes faster by more than this many standard errors, and more than
- * this many cycles and the step of the timer. */
-static const double SAVED_ERRORS = 6, SAVED_CYCLES = 2;
+/* So are loads that a repetition makes faster by SAVED_CYCLES and more than SAVED_SURELY standard
+ * errors. Above SAVED_PERHAPS nothing is concluded. */
+static const double SAVED_CYCLES = 2, SAVED_SURELY = 6, SAVED_PERHAPS = 3;
 
 /* The slowest loads, which may be spikes, do not count for that. */
 static const double SAVED_SHARE = 0.9;
@@ -136,22 +136,22 @@ static int global_run_jobs(struct probe_context *context, const struct study *st
     return 0;
 }
 
-/* True when a repeated load is faster than the first one, apart from what the loads past the cache
- * say of the same lines: the path may take longer than theirs, and the lines of the small array may
- * be nearer. A cache may save only a few cycles, so the noise decides. */
-static bool global_saves(const struct global_pools *pools)
+/* By how many standard errors, beyond SAVED_CYCLES, a repeated load is faster than a first one,
+ * apart from what the loads past the cache say of the same lines: the path may take longer than
+ * theirs, and the lines of the small array may be nearer. A cache may save only a few cycles, so
+ * the noise decides. */
+static double global_saved(const struct global_pools *pools)
 {
     const struct pool *const all[] = {&pools->misses, &pools->apart_past, &pools->hits,
                                       &pools->past};
     static const double signs[] = {1, -1, -1, 1};
-    double saved = 0, error = 0, step = 0;
+    double saved = 0, error = 0;
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         double range = pool_quantile(all[i], SAVED_SHARE) - pool_quantile(all[i], 1 - SAVED_SHARE);
         saved += signs[i] * pool_lower_mean(all[i], SAVED_SHARE);
         error = portable_hypot(error, range / 2 / sqrt((double)all[i]->all));
-        step = fmax(step, pool_centre(all[i]).step);
     }
-    return saved > SAVED_ERRORS * error + SAVED_CYCLES + step;
+    return (saved - SAVED_CYCLES) / error;
 }
 
 int level_measure_global(struct probe_context *context, struct study *study, struct err *err)
@@ -168,8 +168,14 @@ int level_measure_global(struct probe_context *context, struct study *study, str
     double hit = study->hit_cycles - timer_overhead(context, study->path);
     double past = pool_lower_mean(&pools->past, 1 - pool_centre(&pools->past).spike_share) -
                   timer_overhead(context, DEVICE_GLOBAL_CG);
-    study->supported = hit < SUPPORTED_SHARE * past || global_saves(pools);
-    rc = study->supported ? level_check(study, err) : 0;
+    double saved = global_saved(pools);
+    study->supported = hit < SUPPORTED_SHARE * past || saved > SAVED_SURELY;
+    if (study->supported)
+        rc = level_check(study, err);
+    else if (saved > SAVED_PERHAPS)
+        rc = err_set(err, -ENODATA,
+                     "repeated loads of %.0f cycles are hardly told from first ones of %.0f",
+                     study->hit_cycles, study->miss_cycles);
 out:
     free(pools);
     return rc;
