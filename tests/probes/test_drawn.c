@@ -125,6 +125,10 @@ static const struct drawn {
      SMALL_HEAD NOISE "caches: {c1: {line: 128, size: 512, ways: 2}}\n" GLOBAL_PATHS
                       " constant: [c1: 25, l2: 260, main: 630]}\n",
      "constant_l1.latency", "constant_l1.latency", 25, MEASURE_OK},
+    {"the same of 256 B",
+     SMALL_HEAD NOISE "caches: {c1: {line: 64, size: 256, ways: 2}}\n" GLOBAL_PATHS
+                      " constant: [c1: 25, l2: 260, main: 630]}\n",
+     "constant_l1.latency", "constant_l1.latency", 25, MEASURE_OK},
     {"constant loads that miss take longer than .cg by 30 cycles",
      SMALL_HEAD NOISE "caches: {" SMALL_C1
                       ", c15: {line: 256, size: 32 KiB, ways: 4}}\n" GLOBAL_PATHS
@@ -149,6 +153,13 @@ static const struct drawn {
      "noise: {jitter_cycles: 20, spike_rate: 0.003, spike_cycles: 500}\n" TEXTURE GLOBAL_PATHS
      " texture: [tex: 215, l2: 230, main: 600]}\n",
      "texture.latency", "texture.latency", 215, MEASURE_FAILED},
+    {"a timer in steps of 64 cycles: hardly more than the noise",
+     HEAD
+     "sms: 2\nclock: {sm_mhz: 1000, ramp_ms: 1}\nl2: {line: 128, size: 2 MiB, ways: 16,"
+     " slice_cycles: 50}\ntimer: {overhead_cycles: 20, granularity_cycles: 64}\n"
+     "noise: {jitter_cycles: 4.89, spike_rate: 0.008, spike_cycles: 446}\n" TEXTURE GLOBAL_PATHS
+     " texture: [tex: 281, l2: 301, main: 630]}\n",
+     "texture.latency", "texture.latency", 281, MEASURE_FAILED},
     {"no texture cache, on a path longer than .cg",
      SMALL_HEAD NOISE GLOBAL_PATHS " texture: [l2: 270, main: 640]}\n", "texture.latency",
      "texture.latency", 0, MEASURE_UNSUPPORTED},
