@@ -137,10 +137,10 @@ static void best_shape_is_taken(void **state)
 {
     (void)state;
     struct measures all = probed_run(&(struct probed){
-        .model = few_threads, .profile = PROFILE_QUICK, .list = "main.bandwidth.read"});
-    const struct measure *m = measures_get(&all, "main.bandwidth.read");
+        .model = few_threads, .profile = PROFILE_STANDARD, .list = "main.bandwidth_equal.read"});
+    const struct measure *m = measures_get(&all, "main.bandwidth_equal.read");
     /* Little: 4 SMs, 1536 threads, 4 accesses of 16 bytes in 2000 ns; or half the threads, 8. */
-    probed_expect(&all, "main.bandwidth.read", 4 * 1536 * 4 * 16 / 2000.0, "few threads");
+    probed_expect(&all, "main.bandwidth_equal.read", 4 * 1536 * 4 * 16 / 2000.0, "few threads");
     assert_non_null(strstr(m->method, "16 B, 512 threads, 3 blocks per SM, 4 in flight"));
     measures_fini(&all);
 }
@@ -164,10 +164,10 @@ static void full_keeps_the_surface(void **state)
 {
     (void)state;
     struct measures all = probed_run(&(struct probed){
-        .model = probed_plain, .profile = PROFILE_FULL, .list = "main.bandwidth.read"});
-    const struct facts *notes = &measures_get(&all, "main.bandwidth.read")->notes;
+        .model = probed_plain, .profile = PROFILE_FULL, .list = "main.bandwidth_equal.read"});
+    const struct facts *notes = &measures_get(&all, "main.bandwidth_equal.read")->notes;
     size_t count = 0, best_count = 0, at_count = 0;
-    probed_expect(&all, "main.bandwidth.read", 200, "full");
+    probed_expect(&all, "main.bandwidth_equal.read", 200, "full");
     /* One block of 32 threads per SM, 8 accesses in flight, 500 ns. */
     assert_true(fabs(surface_figure(notes, 1, 32) - 8 * 32 * 8 / 500.0) < 0.1);
     assert_true(fabs(surface_figure(notes, 4, 64) - 8 * 64 * 4 * 8 / 500.0) < 0.7);
@@ -182,8 +182,8 @@ static void full_keeps_the_surface(void **state)
     measures_fini(&all);
 
     all = probed_run(&(struct probed){
-        .model = probed_plain, .profile = PROFILE_STANDARD, .list = "main.bandwidth.read"});
-    assert_null(facts_get(&measures_get(&all, "main.bandwidth.read")->notes, "surface"));
+        .model = probed_plain, .profile = PROFILE_STANDARD, .list = "main.bandwidth_equal.read"});
+    assert_null(facts_get(&measures_get(&all, "main.bandwidth_equal.read")->notes, "surface"));
     measures_fini(&all);
 }
 
@@ -255,13 +255,14 @@ static void enough_is_in_flight(void **state)
     static const struct {
         const char *metric;
         double gbs, one; /* 16 SMs, 2048 threads, 16 bytes in 1000 or 2000 ns */
-    } rows[] = {{"l2.bandwidth.read", 1048.576, 524.288},
-                {"l2.bandwidth.write", 1048.576, 524.288},
-                {"main.bandwidth.read", 786.432, 262.144},
-                {"main.bandwidth.write", 786.432, 262.144},
-                {"main.bandwidth.copy", 786.432, 262.144}};
-    struct probed probed = {
-        .model = loaded, .profile = PROFILE_STANDARD, .list = "l2.bandwidth,main.bandwidth"};
+    } rows[] = {{"l2.bandwidth_equal.read", 1048.576, 524.288},
+                {"l2.bandwidth_equal.write", 1048.576, 524.288},
+                {"main.bandwidth_equal.read", 786.432, 262.144},
+                {"main.bandwidth_equal.write", 786.432, 262.144},
+                {"main.bandwidth_equal.copy", 786.432, 262.144}};
+    struct probed probed = {.model = loaded,
+                            .profile = PROFILE_STANDARD,
+                            .list = "l2.bandwidth_equal,main.bandwidth_equal"};
     struct measures all = probed_run(&probed);
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         probed_expect(&all, rows[i].metric, rows[i].gbs, "loaded");
@@ -480,11 +481,11 @@ static void a_small_l2_gives_a_lower_bound(void **state)
                  " global_cg: [l2: 241, main: 556]}\n",
                  large ? 4 << 20 : 539136);
         struct measures all = probed_run(&(struct probed){
-            .model = model, .profile = PROFILE_QUICK, .list = "l2.bandwidth.write"});
-        const struct measure *m = measures_get(&all, "l2.bandwidth.write");
+            .model = model, .profile = PROFILE_STANDARD, .list = "l2.bandwidth_equal.write"});
+        const struct measure *m = measures_get(&all, "l2.bandwidth_equal.write");
         assert_int_equal(m->bound, large ? MEASURE_EXACT : MEASURE_AT_LEAST);
         if (large)
-            probed_expect(&all, "l2.bandwidth.write", 640, "enough room");
+            probed_expect(&all, "l2.bandwidth_equal.write", 640, "enough room");
         else
             assert_true(m->value < 600);
         measures_fini(&all);

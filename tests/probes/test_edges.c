@@ -78,10 +78,20 @@ static int timeless_stream(struct device *device, const void *request, void *ans
     return rc;
 }
 
+static int timeless_tickets(struct device *device, const void *request, void *answer,
+                            struct err *err)
+{
+    struct device_tickets_answer *out_answer = answer;
+    int rc = inner->calls[DEVICE_CALL_TICKETS](device, request, answer, err);
+    out_answer->elapsed_ns = 0;
+    return rc;
+}
+
 static void take_time_away(struct device *device)
 {
     wrap(device);
     outer.calls[DEVICE_CALL_STREAM] = timeless_stream;
+    outer.calls[DEVICE_CALL_TICKETS] = timeless_tickets;
 }
 
 static void no_time_is_no_rate(void **state)
@@ -89,9 +99,11 @@ static void no_time_is_no_rate(void **state)
     (void)state;
     struct measures all = probed_run(&(struct probed){.model = probed_plain,
                                                       .profile = PROFILE_STANDARD,
-                                                      .list = "main.bandwidth.read",
+                                                      .list = "main.bandwidth.read,"
+                                                              "main.bandwidth_equal.read",
                                                       .prepare = take_time_away});
     probed_expect(&all, "main.bandwidth.read", 0, "no time");
+    probed_expect(&all, "main.bandwidth_equal.read", 0, "no time");
     measures_fini(&all);
 }
 

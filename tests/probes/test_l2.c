@@ -246,7 +246,7 @@ static int compare(const struct l2 *l2, uint64_t seed)
         hold(&found, "l2.fetch", l2->fetch, 0) + hold(&found, "l2.line", l2->line, 0) +
         hold(&found, "l2.size", size, SIZE_TOLERANCE) +
         hold(&found, "l2.step_whole", size, SIZE_TOLERANCE) +
-        hold(&found, "l2.step_half", l2->parts == COPIES ? size / parts : 0, SIZE_TOLERANCE) +
+        hold(&found, "l2.part_size", l2->parts == COPIES ? size / parts : 0, SIZE_TOLERANCE) +
         hold_prefetch(&found, l2);
     printf("  %.3f s\n", seconds);
     measures_fini(&found);
@@ -347,7 +347,7 @@ static void larger_than_searched(void **state)
     assert_int_equal(size->bound, MEASURE_AT_LEAST);
     assert_true(size->value == 8 * 64 * 1024);
     assert_int_equal(measures_get(&found, "l2.line")->status, MEASURE_FAILED);
-    assert_int_equal(measures_get(&found, "l2.step_half")->status, MEASURE_FAILED);
+    assert_int_equal(measures_get(&found, "l2.part_size")->status, MEASURE_FAILED);
     measures_fini(&found);
 }
 
@@ -385,7 +385,6 @@ static void notes(void **state)
         {"l2.latency_far", "ns", 172, 175},
         {"l2.size", "reported", 2048 * 1024, 2048 * 1024},
         {"l2.size", "by_residency", 0.97 * 1536 * 1024, 1.03 * 1536 * 1024},
-        {"l2.step_half", "width", 1, 768 * 1024},
         {"l2.step_whole", "width", 1, 768 * 1024},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

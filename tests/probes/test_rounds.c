@@ -29,9 +29,9 @@ static const struct probe *probe_with(const char *metric)
     return NULL;
 }
 
-/* Every metric of the catalogue that is judged is one of a probe that is repeated; and a probe
- * reports each. The sustained load is not repeated: it lasts seconds, and says itself whether its
- * figures are steady. */
+/* Every metric of the catalogue that is judged is one of a probe that is repeated, unless another
+ * one is judged in its place; and a probe reports each. The sustained load is not repeated: it
+ * lasts seconds, and says itself whether its figures are steady. */
 static void what_is_judged_is_repeated(void **state)
 {
     (void)state;
@@ -40,7 +40,7 @@ static void what_is_judged_is_repeated(void **state)
         const struct probe *probe = probe_with(metric_rows[i].key);
         if (!probe)
             fail_msg("no probe reports %s", metric_rows[i].key);
-        if (metric_rows[i].worse != JUDGE_NONE &&
+        if (metric_rows[i].worse != JUDGE_NONE && !metric_rows[i].unless &&
             !(probe->again || strcmp(probe->description.name, "load") == 0))
             fail_msg("%s is judged and not repeated", metric_rows[i].key);
     }
@@ -160,11 +160,22 @@ static int changing_stream(struct device *device, const void *request, void *ans
     return rc;
 }
 
+static int changing_tickets(struct device *device, const void *request, void *answer,
+                            struct err *err)
+{
+    struct device_tickets_answer *out_answer = answer;
+    int rc = inner->calls[DEVICE_CALL_TICKETS](device, request, answer, err);
+    if (++streams > slow_from)
+        out_answer->elapsed_ns = out_answer->elapsed_ns * 6 / 5;
+    return rc;
+}
+
 static void change_streams(struct device *device)
 {
     inner = device->ops;
     changed = *inner;
     changed.calls[DEVICE_CALL_STREAM] = changing_stream;
+    changed.calls[DEVICE_CALL_TICKETS] = changing_tickets;
     device->ops = &changed;
     streams = 0;
 }
@@ -213,13 +224,16 @@ static void only_copies_count_by_the_highest_round(void **state)
     static const struct {
         const char *metric;
         double share;
-    } cases[] = {{"host.bandwidth.h2d", 1}, {"main.bandwidth.read", 5 / 6.0}};
+        size_t
+            further; /* streams of the second and third round; 0: as many as of the first, each */
+    } cases[] = {{"host.bandwidth.h2d", 1, 0}, {"main.bandwidth.read", 5 / 6.0, 4}};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct run steady = run_changing(SIZE_MAX, SIZE_MAX, 0);
         steady.list = cases[i].metric;
         assert_int_equal(run_plain(&steady), 0);
-        struct run slowed = run_changing(streams / 3, SIZE_MAX, 0);
+        size_t first = cases[i].further ? streams - cases[i].further : streams / 3;
+        struct run slowed = run_changing(first, SIZE_MAX, 0);
         slowed.list = cases[i].metric;
         assert_int_equal(run_plain(&slowed), 0);
         double share = measures_get(&slowed.measures, cases[i].metric)->value /

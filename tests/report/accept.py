@@ -169,11 +169,15 @@ def bad_order(name, text):
 
 
 def healthy(name, profile):
-    """The real cards of tests/judge that are healthy, as one delivery."""
+    """The real cards of tests/judge that are healthy, as one delivery. Their streams had equal work per SM, and stand for those by
+    ticket, which an order names."""
     folder_of = ROOT / "tests/judge" / name
     data = fleet.base(folder_of / f"{profile}.yaml")
     bad = {f"GPU-{card}" for card in fleet.base(folder_of / "verdicts.yaml")[profile]["accused"]}
-    data["gpus"] = [dict(gpu, status="ok") for gpu in data["gpus"] if gpu["uuid"] not in bad]
+    data["gpus"] = [dict(gpu, status="ok", values={metric.replace("_equal", ""): value for metric, value in gpu["values"].items()})
+                    for gpu in data["gpus"] if gpu["uuid"] not in bad]
+    for memory in "main", "l2":
+        data["models"][0]["memory"][memory]["bandwidth"] = data["models"][0]["memory"][memory].pop("bandwidth_equal")
     data["watch"] = [entry for entry in data["watch"] if entry["uuid"] not in bad]
     data["outliers"] = data["nodes"] = []
     data["models"][0].pop("populations")

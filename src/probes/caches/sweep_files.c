@@ -495,7 +495,7 @@ static void find_onset(const struct sweep_file *file, struct file_finding *f)
         f->hit = study.hit_cycles;
         f->miss = two ? study.miss_cycles : 0;
         snprintf(f->why, sizeof f->why,
-                 "no size from which on misses begin: the edge of the cache is not in this sweep");
+                 "no size from which on misses begin: this sweep lacks the edge of the cache");
         return;
     }
     /* Before an edge there may be that of a lower level. */
@@ -752,7 +752,7 @@ static void find_line(const struct sweep_file *file, struct file_finding *f)
     struct study study = {0};
     if (!levels_find(file->rows, file->count, &study)) {
         snprintf(f->why, sizeof f->why,
-                 "no array misses, or all do: the edge of the cache is not in this sweep");
+                 "no array misses, or all do: this sweep lacks the edge of the cache");
         return;
     }
     f->hit = study.hit_cycles;
@@ -773,8 +773,7 @@ static void find_line(const struct sweep_file *file, struct file_finding *f)
         if (!gather_reaches(file->rows, file->count, &study, (double)word, e, &sizes)) {
             if (!f->known)
                 snprintf(f->why, sizeof f->why,
-                         "even the smallest arrays miss: the edge of the cache is not in this "
-                         "sweep");
+                         "even the smallest arrays miss: this sweep lacks the edge of the cache");
             continue;
         }
         const struct line_verdict verdict = line_judge(e);
