@@ -1,6 +1,6 @@
 """Real H200 cards, each judged alone against the world that the other cards make (leave one out): only the card
-that is slow may be accused. FOLDER has the cards with a slow one among them, RECENT those of the current probes,
-from which `share` makes the shipped world file.
+that is slow may be accused. FOLDER has the cards with a slow one among them, RECENT and h200-tickets beside it those of
+the current probes, from which `share` makes the shipped world file.
 
 usage: world.py REPORT FOLDER RECENT SHIPPED SCHEMA
 """
@@ -77,9 +77,11 @@ def leave_one_out(profile, inventory, right, there):
 with tempfile.TemporaryDirectory(prefix="gpumemtopo-world-") as there:
     there = pathlib.Path(there)
     for profile in EXPECTED:
-        for folder, right in ((FOLDER, EXPECTED[profile]), (RECENT, {"accused": {}, "watched": {}})):
+        for folder, right in ((FOLDER, EXPECTED[profile]), (RECENT, {"accused": {}, "watched": {}}),
+                              (RECENT.parent / "h200-tickets", {"accused": {}, "watched": {}})):
             leave_one_out(profile, yaml.safe_load((folder / f"{profile}.yaml").read_text()), right, there)
-    made = run("share", RECENT / "standard.yaml", RECENT / "quick.yaml")
+    tickets = RECENT.parent / "h200-tickets"
+    made = run("share", *(folder / f"{profile}.yaml" for folder in (RECENT, tickets) for profile in ("standard", "quick")))
     shipped = "".join(line for line in SHIPPED.read_text().splitlines(True) if not line.startswith("#"))
     if made != shipped:
         failures.append(f"{SHIPPED.name} is not what share makes of these cards")
