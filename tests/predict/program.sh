@@ -409,10 +409,12 @@ for quiet in False, True:
     command = [sys.argv[1], "2mm", "--size", "128", "-i", sys.argv[2], *(["--quiet"] if quiet else [])]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=inner)
     os.close(inner)
+    shown = ""
     try:
-        shown = os.read(terminal, 65536).decode()
-    except OSError:  # nothing was written
-        shown = ""
+        while True:  # a terminal gives its text in pieces
+            shown += os.read(terminal, 65536).decode()
+    except OSError:  # nothing is left
+        pass
     assert done.returncode == 0, done
     assert shown == "" if quiet else shown.startswith("\r1 of 1: 2mm, ") and shown.endswith("\r\x1b[K"), repr(shown)
 END
