@@ -220,6 +220,11 @@ struct inventory_node *verdict_add_place(struct inventory *inventory, enum evide
     return entry;
 }
 
+void verdict_add_remark(struct inventory *inventory, char *text)
+{
+    verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);
+}
+
 void verdict_add_place_gpu(struct inventory_node *entry, const char *uuid)
 {
     entry->gpus =

@@ -50,6 +50,9 @@ void verdict_lists(const struct judge *judge, struct inventory *inventory);
 struct inventory_node *verdict_add_place(struct inventory *inventory, enum evidence evidence,
                                          enum inventory_kind kind, const char *node, char *finding);
 
+/* Adds such an entry about a model that accuses nobody. */
+void verdict_add_remark(struct inventory *inventory, char *text);
+
 /* Adds GPU `uuid` to such an entry. */
 void verdict_add_place_gpu(struct inventory_node *entry, const char *uuid);
 

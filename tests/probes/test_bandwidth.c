@@ -378,6 +378,37 @@ static void tickets_give_what_the_memory_delivers(void **state)
         expect_by_ticket(by_ticket[i]);
 }
 
+/* The smaller part of L2 is done first: then the other one has the memory alone, and gets 0.6 of
+ * it. The SMs of the simulator end evenly apart. */
+static void unequal_parts_lose_with_equal_work(void **state)
+{
+    (void)state;
+    static const char model[] =
+        "name: Unequal\nsms: 16\nsms_per_gpc: 4\nmemory: {size: 2 GiB}\n"
+        "clock: {sm_mhz: 1000, ramp_ms: 0}\n"
+        "l2: {size: 8 MiB, line: 128, ways: 16, parts: copies, far_cycles: 80, part_sms: [6, 10]}\n"
+        "bandwidth: {sm: 64, l2_read: 400, l2_write: 300, main_read: 200, main_write: 180}\n"
+        "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n";
+    const double share = 16 / (12 + 4 / pow(0.5, 0.74));
+    struct measures all =
+        probed_run(&(struct probed){.model = model,
+                                    .profile = PROFILE_STANDARD,
+                                    .list = "main.bandwidth,main.bandwidth_equal,l2.bandwidth,"
+                                            "main.first_end,l2.first_end"});
+    probed_expect(&all, "main.bandwidth.read", 200, "unequal parts");
+    probed_expect(&all, "main.bandwidth_equal.read", 200 * share, "unequal parts");
+    probed_expect(&all, "main.bandwidth_equal.write", 180 * share, "unequal parts");
+    probed_expect(&all, "main.first_end.read", 1 - 2 * (1 - share) * 15 / 16, "unequal parts");
+    const struct facts *notes = &measures_get(&all, "main.first_end.write")->notes;
+    size_t count = 0;
+    const double *parts = facts_numbers(notes, "by_part", &count);
+    assert_true(parts && count == 2 && parts[0] <= 1 && parts[1] <= 1);
+    assert_int_equal(facts_int(notes, "first_sm", -1), 0);
+    assert_int_equal(facts_int(notes, "last_sm", -1), 15);
+    assert_non_null(measures_get(&all, "l2.first_end.write"));
+    measures_fini(&all);
+}
+
 /* A link between probe and device that counts streams, and adds what a launch costs. */
 static struct {
     uint32_t count, disturbed; /* the number of the stream that something disturbs; 0: none */
@@ -496,6 +527,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tickets_give_what_the_memory_delivers),
+        cmocka_unit_test(unequal_parts_lose_with_equal_work),
         cmocka_unit_test(truth_is_found),
         cmocka_unit_test(faults_show_where_they_act),
         cmocka_unit_test(best_shape_is_taken),

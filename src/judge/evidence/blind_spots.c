@@ -12,11 +12,6 @@
  * noticed. Both are shares of the centre. */
 static const double SCATTER = 0.05, BLIND = 0.25;
 
-static void add_remark(struct inventory *inventory, char *text)
-{
-    verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);
-}
-
 /* If half of a model is slow, the model is divided or its figures scatter. */
 static void report_scattered(const struct judge *judge, const struct group *model,
                              struct inventory *inventory)
@@ -31,11 +26,11 @@ static void report_scattered(const struct judge *judge, const struct group *mode
             config->metrics[m].worse == JUDGE_ANY || !(hidden >= BLIND) ||
             scatter < fmax(SCATTER, config->metrics[m].accuse))
             continue;
-        add_remark(inventory,
-                   str_format("%zu GPUs of %s: %s scatters by %.0f %% among them: a GPU must be "
-                              "%.0f %% worse to be noticed",
-                              y->n, model->id, config->metrics[m].metric, 100 * scatter,
-                              100 * hidden));
+        verdict_add_remark(
+            inventory,
+            str_format("%zu GPUs of %s: %s scatters by %.0f %% among them: a GPU must be "
+                       "%.0f %% worse to be noticed",
+                       y->n, model->id, config->metrics[m].metric, 100 * scatter, 100 * hidden));
     }
 }
 
@@ -51,7 +46,7 @@ static void report_worse_populations(const struct judge *judge, const struct gro
                 &judge->levels[number * config->metric_count + m];
             double loss = judge_worse_share(config->metrics[m].worse, 1 / level->factor - 1);
             if (loss > POPULATION_BOARDS_APART && !level->other_kind)
-                add_remark(
+                verdict_add_remark(
                     inventory,
                     str_format("all GPUs of %s: %s is %.0f %% worse than in the largest "
                                "population, more than boards usually differ: nobody is flagged",
@@ -73,10 +68,10 @@ void stage_blind_spots(struct judge *judge, struct inventory *inventory)
             judge_world_knows(judge, model);
         judge_report_world(judge, model, inventory);
         if (count && count < YARDSTICK_MIN && !known && !judge->basis.baseline)
-            add_remark(inventory,
-                       str_format("%zu of %s: too few to compare, and no reference: judged by "
-                                  "rules alone",
-                                  count, model->id));
+            verdict_add_remark(
+                inventory, str_format("%zu of %s: too few to compare, and no reference: judged by "
+                                      "rules alone",
+                                      count, model->id));
         for (size_t k = 0; k < model->populations; k++)
             judge_report_defaults(judge, &fleet->populations[model->populations_at + k], inventory);
         report_worse_populations(judge, model, inventory);

@@ -9,11 +9,6 @@
 #include "judge/evidence/stages.h"
 #include "judge/verdict.h"
 
-static void built_add(struct inventory *inventory, char *text)
-{
-    verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);
-}
-
 /* A figure of the GPU, also one that is not judged. */
 static double built_figure(const struct fleet *fleet, const char *metric, uint32_t gpu)
 {
@@ -78,7 +73,7 @@ static void report_splits(const struct judge *judge, const struct group *model,
         char *loss = isfinite(share) && isfinite(even)
                          ? str_format("lose %.1f %%", 100 * (1 - share / even))
                          : str_copy("lose by it");
-        built_add(
+        verdict_add_remark(
             inventory,
             str_format("%zu of %zu GPUs of %s: %.0f and %.0f SMs share the parts of L2: kernels "
                        "with equal work per SM %s; what the memory delivers is the same",
@@ -103,7 +98,7 @@ static void report_slices_off(const struct judge *judge, const struct group *mod
         double whole = ceil(bits / STACK_BITS) * STACK_BITS;
         if (!(bits < whole) || !(fabs(size / reported - bits / whole) < ALIKE))
             continue;
-        built_add(
+        verdict_add_remark(
             inventory,
             str_format("%s: L2 holds %.1f of the %.1f MiB that the driver reports, as the bus "
                        "has %.0f of %.0f bits: slices of L2 are off with their memory",

@@ -280,6 +280,6 @@ void judge_report_defaults(const struct judge *judge, const struct group *popula
                          : judge_locked_clock_text(fleet, first);
         char *text = str_format("%zu of %zu GPUs of %s: %s", low, judged, population->id, words);
         free(words);
-        verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);
+        verdict_add_remark(inventory, text);
     }
 }

@@ -329,5 +329,5 @@ void judge_report_world(const struct judge *judge, const struct group *model,
     char *text = str_format("%s: not compared with GPUs elsewhere: %s", model->id,
                             has_model ? "another version of gpumemtopo made the --world file"
                                       : "no --world file has this model");
-    verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);
+    verdict_add_remark(inventory, text);
 }

@@ -161,7 +161,7 @@ static int run_part_sms(struct probe_context *context, struct err *err)
         for (size_t i = 0; i < hits.sms * L2_PASSES * LINES; i++)
             l2_values_add(&all, hits.cycles[i]);
         l2_values_sort(&all);
-        double gap = context->l2.parts > 1
+        double gap = context->l2.level_count > 1
                          ? GAP_SHARE * (context->l2.levels[1] - context->l2.levels[0])
                          : GAP_ALONE * l2_values_quantile(&all, 0.25);
         l2_look_for_homes(&hits, gap, &parts);

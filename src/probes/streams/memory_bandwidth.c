@@ -27,91 +27,70 @@ static uint64_t main_stream_bytes(const struct device_limits *limits)
 }
 
 /* Streams of main memory and L2. By ticket: what the memory delivers when no SM waits for another
- * one. Equal: with equal work per SM, as most kernels have it. */
-static const struct memory_stream {
-    const char *metric; /* and probe */
-    enum device_stream_kind kind;
-    bool ticket;
-} main_streams[] =
-    {
-        {"main.bandwidth.read", DEVICE_STREAM_READ, true},
-        {"main.bandwidth.write", DEVICE_STREAM_WRITE, true},
-        {"main.bandwidth.copy", DEVICE_STREAM_COPY, true},
-        {"main.bandwidth_equal.read", DEVICE_STREAM_READ, false},
-        {"main.bandwidth_equal.write", DEVICE_STREAM_WRITE, false},
-        {"main.bandwidth_equal.copy", DEVICE_STREAM_COPY, false},
-},
-  l2_streams[] = {
-      {"l2.bandwidth.read", DEVICE_STREAM_READ, true},
-      {"l2.bandwidth.write", DEVICE_STREAM_WRITE, true},
-      {"l2.bandwidth.copy", DEVICE_STREAM_COPY, true},
-      {"l2.bandwidth_equal.read", DEVICE_STREAM_READ, false},
-      {"l2.bandwidth_equal.write", DEVICE_STREAM_WRITE, false},
-};
+ * one. With equal work per SM, as most kernels have it: `_equal` in the name. */
 
-static int report_stream(struct probe_context *context, const struct memory_stream *stream,
-                         uint64_t footprint_bytes, struct err *err)
+/* What the last word of a metric names. */
+static enum device_stream_kind kind_of(const char *metric)
 {
-    const struct bandwidth_task task = {.metric = stream->metric,
-                                        .kind = stream->kind,
+    const char *word = strrchr(metric, '.') + 1;
+    return strcmp(word, "read") == 0    ? DEVICE_STREAM_READ
+           : strcmp(word, "write") == 0 ? DEVICE_STREAM_WRITE
+                                        : DEVICE_STREAM_COPY;
+}
+
+static uint64_t l2_stream_bytes(const struct device_limits *limits, bool ticket)
+{
+    uint64_t bytes = limits->l2_reported_bytes;
+    return ticket ? bytes / 100 * L2_TICKET_PER_CENT : bytes / L2_DIVISOR;
+}
+
+static int run_stream(struct probe_context *context, struct err *err)
+{
+    const char *metric = context->probe;
+    const struct device_limits *limits = device_limits(context->device);
+    bool ticket = !strstr(metric, "_equal.");
+    uint64_t bytes = strncmp(metric, "l2.", 3) == 0 ? l2_stream_bytes(limits, ticket)
+                                                    : main_stream_bytes(limits);
+    const struct bandwidth_task task = {.metric = metric,
+                                        .kind = kind_of(metric),
                                         .path = DEVICE_GLOBAL_CG,
-                                        .footprint_bytes =
-                                            footprint_bytes / UNIT_BYTES * UNIT_BYTES,
-                                        .ticket = stream->ticket};
+                                        .footprint_bytes = bytes / UNIT_BYTES * UNIT_BYTES,
+                                        .ticket = ticket};
     if (task.footprint_bytes)
         return bandwidth_report(context, &task, err);
-    repeats_unsupported(context, stream->metric, "the driver reports no L2");
+    repeats_unsupported(context, metric, "the driver reports no L2");
     return 0;
 }
 
-static int run_main(struct probe_context *context, struct err *err)
-{
-    const struct memory_stream *stream = main_streams;
-    while (strcmp(stream->metric, context->probe) != 0)
-        stream++;
-    return report_stream(context, stream, main_stream_bytes(device_limits(context->device)), err);
-}
-
-static int run_l2(struct probe_context *context, struct err *err)
-{
-    const struct memory_stream *stream = l2_streams;
-    uint64_t bytes = device_limits(context->device)->l2_reported_bytes;
-    while (strcmp(stream->metric, context->probe) != 0)
-        stream++;
-    bytes = stream->ticket ? bytes / 100 * L2_TICKET_PER_CENT : bytes / L2_DIVISOR;
-    return report_stream(context, stream, bytes, err);
-}
-
-#define MEMORY_PROBE(id, memory, name, text, profile_, again_)                                     \
+#define MEMORY_PROBE(id, name, text, profile_, again_)                                             \
     const struct probe probe_##id = {                                                              \
         .description = {name, text, profile_},                                                     \
         .metrics = {name},                                                                         \
         .again = again_,                                                                           \
         .within = 0.05,                                                                            \
-        .run = run_##memory,                                                                       \
+        .run = run_stream,                                                                         \
     };
 
-MEMORY_PROBE(main_bandwidth_read, main, "main.bandwidth.read", "bandwidth of reading main memory",
+MEMORY_PROBE(main_bandwidth_read, "main.bandwidth.read", "bandwidth of reading main memory",
              PROFILE_QUICK, true)
-MEMORY_PROBE(main_bandwidth_write, main, "main.bandwidth.write", "bandwidth of writing main memory",
+MEMORY_PROBE(main_bandwidth_write, "main.bandwidth.write", "bandwidth of writing main memory",
              PROFILE_QUICK, true)
-MEMORY_PROBE(main_bandwidth_copy, main, "main.bandwidth.copy",
+MEMORY_PROBE(main_bandwidth_copy, "main.bandwidth.copy",
              "bandwidth of copying in main memory, both ways counted", PROFILE_QUICK, false)
-MEMORY_PROBE(main_equal_read, main, "main.bandwidth_equal.read",
+MEMORY_PROBE(main_equal_read, "main.bandwidth_equal.read",
              "reading main memory with equal work per SM", PROFILE_STANDARD, false)
-MEMORY_PROBE(main_equal_write, main, "main.bandwidth_equal.write",
+MEMORY_PROBE(main_equal_write, "main.bandwidth_equal.write",
              "writing main memory with equal work per SM", PROFILE_STANDARD, false)
-MEMORY_PROBE(main_equal_copy, main, "main.bandwidth_equal.copy",
+MEMORY_PROBE(main_equal_copy, "main.bandwidth_equal.copy",
              "copying in main memory with equal work per SM", PROFILE_STANDARD, false)
-MEMORY_PROBE(l2_bandwidth_read, l2, "l2.bandwidth.read", "bandwidth of reading L2", PROFILE_QUICK,
+MEMORY_PROBE(l2_bandwidth_read, "l2.bandwidth.read", "bandwidth of reading L2", PROFILE_QUICK, true)
+MEMORY_PROBE(l2_bandwidth_write, "l2.bandwidth.write", "bandwidth of writing L2", PROFILE_QUICK,
              true)
-MEMORY_PROBE(l2_bandwidth_write, l2, "l2.bandwidth.write", "bandwidth of writing L2", PROFILE_QUICK,
-             true)
-MEMORY_PROBE(l2_bandwidth_copy, l2, "l2.bandwidth.copy",
+MEMORY_PROBE(l2_bandwidth_copy, "l2.bandwidth.copy",
              "bandwidth of copying in L2, both ways counted", PROFILE_QUICK, false)
-MEMORY_PROBE(l2_equal_read, l2, "l2.bandwidth_equal.read", "reading L2 with equal work per SM",
+MEMORY_PROBE(l2_equal_read, "l2.bandwidth_equal.read", "reading L2 with equal work per SM",
              PROFILE_STANDARD, false)
-MEMORY_PROBE(l2_equal_write, l2, "l2.bandwidth_equal.write", "writing L2 with equal work per SM",
+MEMORY_PROBE(l2_equal_write, "l2.bandwidth_equal.write", "writing L2 with equal work per SM",
              PROFILE_STANDARD, false)
 
 /* When the SMs end that have equal work. */
@@ -173,22 +152,23 @@ static void ends_report(struct probe_context *context, const char *metric, const
     }
 }
 
-static int ends_measure(struct probe_context *context, const struct memory_stream *stream,
-                        const char *metric, uint64_t bytes, struct err *err)
+/* `of`: the bandwidth by ticket of the same stream. */
+static int ends_measure(struct probe_context *context, const char *metric, const char *of,
+                        uint64_t bytes, struct err *err)
 {
     const struct bandwidth_shape usual = {.threads = ENDS_THREADS,
                                           .blocks_per_sm = ENDS_BLOCKS,
                                           .unroll = ENDS_UNROLL,
                                           .chunk_bytes = ENDS_CHUNK_BYTES,
                                           .width_bytes = ENDS_WIDTH_BYTES};
-    const struct bandwidth_task task = {.kind = stream->kind, .footprint_bytes = bytes};
-    const struct bandwidth_shape shape = bandwidth_fit_tickets(context, &task, &usual);
+    const struct bandwidth_task task = {.kind = kind_of(metric), .footprint_bytes = bytes};
     double gbs;
-    if (!measures_value(context->measures, stream->metric, &gbs)) {
+    if (!measures_value(context->measures, of, &gbs)) {
         repeats_unsupported(context, metric, "the bandwidth is not known");
         return 0;
     }
-    const struct device_tickets tickets = {.kind = stream->kind,
+    const struct bandwidth_shape shape = bandwidth_fit_tickets(context, &task, &usual);
+    const struct device_tickets tickets = {.kind = task.kind,
                                            .footprint_bytes = bytes,
                                            .total_bytes = (uint64_t)(gbs * ENDS_NS),
                                            .threads = shape.threads,
@@ -218,15 +198,16 @@ static int ends_measure(struct probe_context *context, const struct memory_strea
 static int run_main_ends(struct probe_context *context, struct err *err)
 {
     uint64_t bytes = main_stream_bytes(device_limits(context->device));
-    int rc = ends_measure(context, &main_streams[0], "main.first_end.read", bytes, err);
-    return rc ? rc : ends_measure(context, &main_streams[1], "main.first_end.write", bytes, err);
+    int rc = ends_measure(context, "main.first_end.read", "main.bandwidth.read", bytes, err);
+    return rc ? rc
+              : ends_measure(context, "main.first_end.write", "main.bandwidth.write", bytes, err);
 }
 
 static int run_l2_ends(struct probe_context *context, struct err *err)
 {
-    uint64_t bytes = device_limits(context->device)->l2_reported_bytes / 100 * L2_TICKET_PER_CENT;
-    int rc = ends_measure(context, &l2_streams[0], "l2.first_end.read", bytes, err);
-    return rc ? rc : ends_measure(context, &l2_streams[1], "l2.first_end.write", bytes, err);
+    uint64_t bytes = l2_stream_bytes(device_limits(context->device), true);
+    int rc = ends_measure(context, "l2.first_end.read", "l2.bandwidth.read", bytes, err);
+    return rc ? rc : ends_measure(context, "l2.first_end.write", "l2.bandwidth.write", bytes, err);
 }
 
 const struct probe probe_main_first_end = {
