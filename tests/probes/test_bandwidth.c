@@ -274,6 +274,17 @@ static void enough_is_in_flight(void **state)
     measures_fini(&all);
 }
 
+/* Of the shapes by ticket only some have enough in flight for this memory: the best ones count. */
+static void best_tickets_are_taken(void **state)
+{
+    (void)state;
+    struct measures all = probed_run(
+        &(struct probed){.model = loaded, .profile = PROFILE_QUICK, .list = "main.bandwidth"});
+    probed_expect(&all, "main.bandwidth.read", 786.432, "loaded, by ticket");
+    probed_expect(&all, "main.bandwidth.write", 786.432, "loaded, by ticket");
+    measures_fini(&all);
+}
+
 /* Every thread has the same to do in each pass, all of it in flight at once; L2's footprint fits
  * into half of one of two parts. */
 static uint32_t shapes_seen;
@@ -528,6 +539,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tickets_give_what_the_memory_delivers),
         cmocka_unit_test(unequal_parts_lose_with_equal_work),
+        cmocka_unit_test(best_tickets_are_taken),
         cmocka_unit_test(truth_is_found),
         cmocka_unit_test(faults_show_where_they_act),
         cmocka_unit_test(best_shape_is_taken),
