@@ -357,6 +357,87 @@ static bool map_fits(const void *asked, const void *answer, uint32_t sm_count)
     return ((const struct device_sm_map_answer *)answer)->value_count == sm_count * each;
 }
 
+/* Latency under load. */
+
+static const struct field loaded_rows[] = {
+    {FIELD(struct device_loaded_chase, cold, BOOL)},
+    {FIELD(struct device_loaded_chase, quiet, BOOL)},
+    {FIELD(struct device_loaded_chase, footprint_bytes, U64)},
+    {FIELD(struct device_loaded_chase, chasers, U32)},
+    {FIELD(struct device_loaded_chase, window_cycles, U32)},
+    {FIELD(struct device_loaded_chase, limit_bytes, U64)},
+};
+static const struct fields loaded_fields = {FIELDS(struct device_loaded_chase, loaded_rows)};
+static const struct field loaded_answer_rows[] = {
+    {FIELD(struct device_loaded_chase_answer, bytes, U64)},
+    {FIELD(struct device_loaded_chase_answer, elapsed_ns, U64)},
+    {FIELD(struct device_loaded_chase_answer, loads, U64)},
+    {FIELD(struct device_loaded_chase_answer, cycles, U64)},
+    {FIELD(struct device_loaded_chase_answer, squares, U64)},
+};
+static const struct fields loaded_answer_fields = {
+    FIELDS(struct device_loaded_chase_answer, loaded_answer_rows)};
+
+static int loaded_check(const struct device *device, const void *request, struct err *err)
+{
+    const struct device_loaded_chase *asked = request;
+    uint64_t footprint = asked->footprint_bytes;
+    if (footprint < DEVICE_LOADED_READ_BYTES || (footprint & (footprint - 1)))
+        return err_set(err, -EINVAL, "a footprint is a power of two of at least %d bytes",
+                       DEVICE_LOADED_READ_BYTES);
+    if (!asked->window_cycles || !asked->chasers || asked->chasers > DEVICE_LOADED_CHASERS_MAX)
+        return err_set(err, -EINVAL, "%u SMs time loads for %u cycles", asked->chasers,
+                       asked->window_cycles);
+    if (asked->chasers >= device->limits.sm_count)
+        return err_set(err, -ENOTSUP, "%u SMs are too few for it", device->limits.sm_count);
+    return 0;
+}
+
+/* The way between the parts of L2. */
+
+static const char *const way_names[] = {"read", "write", "reduce"};
+static const struct field way_rows[] = {
+    {FIELD_CHOICE(struct device_way, work, way_names)},
+    {FIELD(struct device_way, far, BOOL)},
+    {FIELD(struct device_way, parts, U32)},
+    {FIELD(struct device_way, footprint_bytes, U64)},
+    {FIELD(struct device_way, total_bytes, U64)},
+    {FIELD(struct device_way, part_hash, U64)},
+};
+static const struct fields way_fields = {FIELDS(struct device_way, way_rows)};
+static const struct field way_answer_rows[] = {
+    {FIELD(struct device_way_answer, bytes, U64)},
+    {FIELD(struct device_way_answer, elapsed_ns, U64)},
+    {FIELD_ALL(struct device_way_answer, lines, U64)},
+};
+static const struct fields way_answer_fields = {FIELDS(struct device_way_answer, way_answer_rows)};
+
+static int way_check(const struct device *device, const void *request, struct err *err)
+{
+    const struct device_way *asked = request;
+    if ((unsigned)asked->work >= DEVICE_WAY_WORK_COUNT || !asked->parts || asked->parts > 3)
+        return err_set(err, -EINVAL, "work %d of parts %u", (int)asked->work, asked->parts);
+    if (!asked->footprint_bytes || !asked->split_cycles || !asked->part_of_sm)
+        return err_set(err, -EINVAL, "the way is used by SMs whose parts are known");
+    for (uint32_t i = 0; i < device->limits.sm_count; i++)
+        if (asked->part_of_sm[i] > 1)
+            return err_set(err, -EINVAL, "SM %u is near part %u of two", i, asked->part_of_sm[i]);
+    return device->limits.sm_count
+               ? 0
+               : err_set(err, -ENOTSUP, "this device cannot measure single SMs");
+}
+
+static void way_ask(const struct device *device, const void *request, size_t item, void *out_asked)
+{
+    struct device_way *asked = out_asked;
+    (void)item;
+    *asked = *(const struct device_way *)request;
+    asked->part_hash = 0;
+    for (uint32_t i = 0; i < device->limits.sm_count; i++)
+        asked->part_hash = (asked->part_hash ^ asked->part_of_sm[i]) * UINT64_C(0x100000001b3);
+    asked->part_of_sm = NULL;
+}
+
 /* The load. Its length does not count. */
 
 static const char *const load_unit_names[] = {"fp32", "mma", "wgmma"};
@@ -774,6 +855,12 @@ static const struct device_call_row rows[DEVICE_CALL_COUNT] = {
     [DEVICE_CALL_TICKETS] = {ROW("tickets", &tickets_fields, &tickets_answer_fields, -ENOSYS,
                                  "this device hands out no work by ticket"),
                              .check = tickets_check, .fits = tickets_fits},
+    [DEVICE_CALL_LOADED_CHASE] = {ROW("loaded_chase", &loaded_fields, &loaded_answer_fields,
+                                      -ENOSYS, "this device has no chases under load"),
+                                  .check = loaded_check},
+    [DEVICE_CALL_WAY] = {ROW("way", &way_fields, &way_answer_fields, -ENOSYS,
+                             "this device cannot use the way between the parts of L2"),
+                         .check = way_check, .ask = way_ask},
 };
 
 const struct device_call_row *device_call_row(enum device_call call)
@@ -863,6 +950,9 @@ CALL_FUNCTION(device_test_memory, DEVICE_CALL_MEMORY, struct device_memory_test,
               struct device_memory_map)
 CALL_FUNCTION(device_check_unit, DEVICE_CALL_CHECK, struct device_check, struct device_check_answer)
 CALL_FUNCTION(device_map_sms, DEVICE_CALL_SM_MAP, struct device_sm_map, struct device_sm_map_answer)
+CALL_FUNCTION(device_chase_loaded, DEVICE_CALL_LOADED_CHASE, struct device_loaded_chase,
+              struct device_loaded_chase_answer)
+CALL_FUNCTION(device_cross_way, DEVICE_CALL_WAY, struct device_way, struct device_way_answer)
 CALL_FUNCTION(device_run_load, DEVICE_CALL_LOAD, struct device_load, struct device_load_answer)
 CALL_FUNCTION(device_run_code, DEVICE_CALL_CODE, struct device_code, struct device_code_answer)
 CALL_FUNCTION(device_load_shared, DEVICE_CALL_SHARED_LOAD, struct device_shared_load,

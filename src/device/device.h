@@ -189,6 +189,45 @@ struct device_sm_map_answer {
     uint64_t region_bytes; /* from the beginning of one region to that of the next */
 };
 
+/* Latency under load: one thread on each of some SMs times single loads, while all other SMs read
+ * other lines of the same memory. */
+struct device_loaded_chase {
+    bool cold;                /* main memory: no SM has loaded the timed lines; else L2 has them */
+    bool quiet;               /* nothing else reads */
+    uint64_t footprint_bytes; /* that the others read, a power of two */
+    uint32_t chasers;         /* SMs that time loads; fewer than there are */
+    uint32_t window_cycles;   /* how long they do */
+    uint64_t limit_bytes; /* that the others read meanwhile at most, evenly spread; 0: no limit */
+};
+enum { DEVICE_LOADED_READ_BYTES = 2048, DEVICE_LOADED_CHASERS_MAX = 16 };
+struct device_loaded_chase_answer {
+    uint64_t bytes, elapsed_ns;      /* read by all others in the window; the window */
+    uint64_t loads, cycles, squares; /* timed loads, the sum of their cycles and of the squares */
+};
+
+/* The way between two parts of L2: SMs use lines whose home is in their own part or in the other.
+ */
+enum device_way_work {
+    DEVICE_WAY_READ,   /* each line once, right after SMs near its home wrote it */
+    DEVICE_WAY_WRITE,  /* repeatedly */
+    DEVICE_WAY_REDUCE, /* adds 0 by atomics that return nothing, 16 bytes wide, repeatedly */
+    DEVICE_WAY_WORK_COUNT
+};
+struct device_way {
+    enum device_way_work work;
+    bool far;                 /* the lines are at home in the other part */
+    uint32_t parts;           /* whose SMs work: bit 0, bit 1 */
+    uint64_t footprint_bytes; /* of the lines of both homes */
+    uint64_t total_bytes;     /* repeated work of each part, at least once over its lines */
+    uint32_t split_cycles;    /* an atomic that takes longer is at a far home */
+    const uint8_t *part_of_sm;
+    uint64_t part_hash; /* of a recorded request, in place of the parts */
+};
+struct device_way_answer {
+    uint64_t bytes, elapsed_ns;
+    uint64_t lines[2]; /* of each home */
+};
+
 /* Sustained load: every SM multiplies matrices and reads main memory at once, until the time is
  * over. */
 struct device_load {
@@ -425,7 +464,9 @@ struct device_peers {
     CALL(STRAIGHT, run_straight)                                                                   \
     CALL(CLUSTER, run_cluster)                                                                     \
     CALL(BULK, copy_bulk)                                                                          \
-    CALL(TICKETS, stream_tickets)
+    CALL(TICKETS, stream_tickets)                                                                  \
+    CALL(LOADED_CHASE, chase_loaded)                                                               \
+    CALL(WAY, cross_way)
 
 #define DEVICE_CALL_NUMBER(name, function) DEVICE_CALL_##name,
 enum device_call {
@@ -500,6 +541,15 @@ void device_check_answer_fini(struct device_check_answer *answer);
 int device_map_sms(struct device *device, const struct device_sm_map *map,
                    struct device_sm_map_answer *out_answer, struct err *err);
 void device_sm_map_answer_fini(struct device_sm_map_answer *answer);
+
+/* Measures latency under load. -EBUSY if the blocks do not run at once, or not all others read from
+ * before the first timed load until after the last. */
+int device_chase_loaded(struct device *device, const struct device_loaded_chase *asked,
+                        struct device_loaded_chase_answer *out_answer, struct err *err);
+
+/* Uses the way between two parts of L2. -EBUSY if the blocks do not run at once. */
+int device_cross_way(struct device *device, const struct device_way *asked,
+                     struct device_way_answer *out_answer, struct err *err);
 
 /* Loads the GPU. It ends early, with the samples until then, at limit_ms, when the hardware slows
  * itself down, and when another process comes; -EBUSY if one is there already. If this process is

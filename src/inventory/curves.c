@@ -103,6 +103,45 @@ bool load_curve_read(const struct facts *notes, struct load_curve *out_curve)
     return true;
 }
 
+enum { LATENCY_COLUMNS = 4 };
+static const char *const latency_columns[LATENCY_COLUMNS] = {"curve_gbs", "curve_cycles",
+                                                             "curve_spread", "curve_deviation"};
+
+void latency_curve_put(const struct latency_curve *curve, struct facts *out_notes)
+{
+    double values[LATENCY_COLUMNS][LATENCY_CURVE_POINTS_MAX];
+    for (size_t i = 0; i < curve->count; i++) {
+        values[0][i] = facts_rounded(curve->points[i].gbs, 4);
+        values[1][i] = facts_decimals(curve->points[i].cycles, 1);
+        values[2][i] = facts_decimals(curve->points[i].spread, 1);
+        values[3][i] = facts_decimals(curve->points[i].deviation, 1);
+    }
+    for (int c = 0; c < LATENCY_COLUMNS; c++)
+        facts_set_numbers(out_notes, latency_columns[c], values[c], curve->count);
+}
+
+bool latency_curve_read(const struct facts *notes, struct latency_curve *out_curve)
+{
+    const double *values[LATENCY_COLUMNS];
+    struct latency_curve curve = {.count = 0};
+    for (int c = 0; c < LATENCY_COLUMNS; c++) {
+        size_t count = 0;
+        values[c] = facts_numbers(notes, latency_columns[c], &count);
+        if (!values[c] || count < 2 || count > LATENCY_CURVE_POINTS_MAX ||
+            (c && count != curve.count))
+            return false;
+        curve.count = count;
+        for (size_t i = 0; i < count; i++)
+            if (!isfinite(values[c][i]) || values[c][i] < 0)
+                return false;
+    }
+    for (size_t i = 0; i < curve.count; i++)
+        curve.points[i] =
+            (struct latency_curve_point){values[0][i], values[1][i], values[2][i], values[3][i]};
+    *out_curve = curve;
+    return true;
+}
+
 enum { SURFACE_KEY_MAX = 32 };
 
 /* The key of curve `i`; they are numbered from 1. */

@@ -1,4 +1,5 @@
-/* Curves as lists in the notes of a measure: of a sweep, of a sustained load, of a surface. */
+/* Curves as lists in the notes of a measure: of a sweep, of a sustained load, of latency under
+ * load, of a surface. */
 #ifndef GPUMEMTOPO_INVENTORY_CURVES_H
 #define GPUMEMTOPO_INVENTORY_CURVES_H
 
@@ -56,6 +57,27 @@ void load_curve_put(const struct load_curve *curve, struct facts *out_notes);
 
 /* Reads them; false if they are not a curve. */
 bool load_curve_read(const struct facts *notes, struct load_curve *out_curve);
+
+/* Latency under load: of the measures that end with this. */
+#define LATENCY_CURVE_METRICS ".latency_loaded"
+
+enum { LATENCY_CURVE_POINTS_MAX = 32 };
+struct latency_curve_point {
+    double gbs;       /* that other SMs read */
+    double cycles;    /* mean of a load */
+    double spread;    /* half range of the repetitions of that mean */
+    double deviation; /* standard deviation of single loads */
+};
+struct latency_curve {
+    struct latency_curve_point points[LATENCY_CURVE_POINTS_MAX]; /* the first one without load */
+    size_t count;
+};
+
+/* As notes: the lists curve_gbs, curve_cycles, curve_spread, curve_deviation. */
+void latency_curve_put(const struct latency_curve *curve, struct facts *out_notes);
+
+/* Reads them; false if they are not a curve. */
+bool latency_curve_read(const struct facts *notes, struct latency_curve *out_curve);
 
 enum { SURFACE_CURVES_XS_MAX = 32, SURFACE_CURVES_MAX = 8, SURFACE_CURVES_NAME_MAX = 32 };
 

@@ -104,9 +104,11 @@ struct cuda_gpu {
     CUdeviceptr wide_base; /* within it: where jobs begin that reach further than the global pool */
     CUtexObject texture;   /* over the global pool, up to the largest size of a texture */
     uint64_t texture_bytes;
-    uint64_t places_used; /* places that streams have used so far */
-    CUdeviceptr flush;    /* twice L2's size, allocated when first needed */
-    bool textured;        /* the last wave left lines of a texture in L1 */
+    uint64_t places_used;   /* places that streams have used so far */
+    uint64_t loaded_chunks; /* that were read beside chases so far */
+    uint32_t loaded_slots;  /* and slots that these have used */
+    CUdeviceptr flush;      /* twice L2's size, allocated when first needed */
+    bool textured;          /* the last wave left lines of a texture in L1 */
 
     struct staging jobs, claims, turns, results, outputs, images, constants;
 };

@@ -148,6 +148,60 @@ struct kernel_sm_atomics {
     uint32_t zero;      /* 0, which the compiler does not know */
 };
 
+/* Latency under load. */
+enum {
+    KERNEL_LOADED_SLOTS = 1 << 17, /* of KERNEL_SM_MAP_SLOT_BYTES: for cold lines */
+    KERNEL_LOADED_LINES = 512,     /* slots that one SM times again and again in L2 */
+    KERNEL_LOADED_LOADS_MAX = 1024,
+};
+struct kernel_loaded {
+    uint64_t base, slots;  /* addresses: of what is read; of the slots */
+    uint64_t places, gate; /* turn 1: times loads */
+    uint64_t claims;       /* a word per SM, zeroed */
+    uint64_t result;       /* kernel_loaded_result */
+    uint64_t first_chunk;  /* cold: where reading begins */
+    uint32_t expected;
+    uint32_t cold, quiet;
+    uint32_t chunk_mask, first_slot;
+    uint32_t skip_cycles, window_cycles, gap_cycles;
+};
+/* Zeroed. Times of those that read are of the last that began and the first that ended; of those
+ * that time loads of the first and the last. The first of two or more is kept as its complement,
+ * the largest of which is the smallest. */
+struct kernel_loaded_result {
+    uint64_t chunks, all_chunks; /* in the window, altogether */
+    uint64_t loads, cycles, squares;
+    uint64_t window_ns; /* sum over those that time loads */
+    uint64_t read_begin_ns, read_not_end_ns, chase_not_begin_ns, chase_end_ns;
+};
+
+/* The way between the parts of L2: which lines are at home where, and work on those of one home. */
+enum {
+    KERNEL_WAY_LINE_BYTES = 128,
+    KERNEL_WAY_CHUNK_LINES = KERNEL_SM_MAP_THREADS * 16 / KERNEL_WAY_LINE_BYTES,
+    KERNEL_WAY_TRIES = 2,
+    KERNEL_WAY_ROUNDS_MAX = 32,
+};
+struct kernel_way {
+    uint64_t base;         /* of the lines */
+    uint64_t places, gate; /* turn: the part */
+    uint64_t claims;       /* a word per SM, zeroed */
+    uint64_t lists;        /* of the lines of home 0, then of home 1: uint32_t, `lines` each */
+    uint64_t found;        /* how many each has: two uint32_t, zeroed */
+    uint64_t result;       /* kernel_way_result of this launch */
+    uint32_t expected;
+    uint32_t lines, sms;
+    uint32_t split_cycles; /* sm_map_homes */
+    uint32_t far, parts;
+    uint32_t passes; /* over the lines of a home */
+    uint32_t zero;   /* 0, which the compiler does not know */
+};
+/* Zeroed. */
+struct kernel_way_result {
+    uint64_t not_begin_ns, end_ns; /* of the first block, as its complement, and of the last */
+    uint32_t counter[2];           /* tickets of each part */
+};
+
 /* Clusters and bulk copies (cluster.cu). Of shared memory, a block uses a part that other blocks
  * read or that bulk copies fill, one that bulk copies to other blocks are made from (those of
  * global memory fill it too), and the barriers of the copies. */

@@ -1,7 +1,10 @@
-/* Maps of the SMs: what each one reads of L2, and its latency to regions of main memory. */
+/* Launches in which every SM has its role: maps of the SMs (what each one reads of L2, its latency
+ * to regions of main memory, homes of lines), latency under load, the way between the parts of L2.
+ */
 #include "device/cuda/gpu.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,10 +53,9 @@ static int find_map_kernel(struct sm_map *map, const char *name, struct err *err
                       "cuFuncSetAttribute", err);
 }
 
-/* By the hardware's id of each SM: its index and its turn. */
-static int upload_map_places(struct sm_map *map, struct err *err)
+/* By the hardware's id of each SM: its index and its turn; NULL: 0 for all. */
+static int upload_map_places(struct cuda_gpu *gpu, const uint16_t *turns, struct err *err)
 {
-    struct cuda_gpu *gpu = map->gpu;
     size_t bytes = gpu->sm_id_count * sizeof(struct kernel_sm_place);
     int rc = staging_grow(gpu, &gpu->jobs, bytes, err);
     if (rc)
@@ -62,8 +64,7 @@ static int upload_map_places(struct sm_map *map, struct err *err)
     for (uint32_t i = 0; i < gpu->sm_id_count; i++)
         places[i] = (struct kernel_sm_place){.sm = UINT32_MAX};
     for (uint32_t sm = 0; sm < gpu->base.limits.sm_count; sm++)
-        places[gpu->sm_ids[sm]] = (struct kernel_sm_place){
-            .sm = sm, .turn = map->asked->turns ? map->asked->turns[sm] : 0};
+        places[gpu->sm_ids[sm]] = (struct kernel_sm_place){.sm = sm, .turn = turns ? turns[sm] : 0};
     return staging_upload(gpu, &gpu->jobs, bytes, err);
 }
 
@@ -78,7 +79,8 @@ static int clear_results(struct sm_map *map, struct err *err)
     return staging_upload(gpu, &gpu->results, bytes, err);
 }
 
-static int prepare_map(struct sm_map *map, const char *kernel, struct err *err)
+static int prepare_roles(struct sm_map *map, const char *kernel, const uint16_t *turns,
+                         struct err *err)
 {
     struct cuda_gpu *gpu = map->gpu;
     uint32_t full = gpu->base.limits.threads_per_sm / KERNEL_SM_MAP_THREADS;
@@ -88,9 +90,16 @@ static int prepare_map(struct sm_map *map, const char *kernel, struct err *err)
     int rc = find_map_kernel(map, kernel, err);
     if (rc)
         return rc;
-    map->answer->values = mem_array(map->answer->value_count, sizeof *map->answer->values);
-    rc = upload_map_places(map, err);
+    rc = upload_map_places(gpu, turns, err);
     return rc ? rc : clear_results(map, err);
+}
+
+static int prepare_map(struct sm_map *map, const char *kernel, struct err *err)
+{
+    int rc = prepare_roles(map, kernel, map->asked->turns, err);
+    if (!rc)
+        map->answer->values = mem_array(map->answer->value_count, sizeof *map->answer->values);
+    return rc;
 }
 
 static int launch_map(struct sm_map *map, void *parameters, struct err *err)
@@ -264,4 +273,201 @@ int cuda_map_sms(struct device *device, const void *request, void *answer, struc
     default:
         return map_atomics(&map, err);
     }
+}
+
+/* What all launches of a request wrote behind the gate and the claims. */
+static int download_roles(struct sm_map *map, const void **out_results, struct err *err)
+{
+    struct cuda_gpu *gpu = map->gpu;
+    int rc = staging_download(gpu, &gpu->results, results_at(map) + map->results_bytes, err);
+    if (rc)
+        return rc;
+    *out_results = (const char *)gpu->results.host + results_at(map);
+    return cuda_wait(gpu, err);
+}
+
+/* From one read of a warp to its next, if all warps of the other SMs together read so much. */
+static uint32_t loaded_gap(const struct sm_map *map, const struct device_loaded_chase *asked)
+{
+    uint32_t sms = map->gpu->base.limits.sm_count, warps = KERNEL_SM_MAP_THREADS / 32;
+    uint64_t reading = (uint64_t)map->blocks / sms * (sms - asked->chasers) * warps;
+    if (!asked->limit_bytes)
+        return 0;
+    uint64_t gap = reading * KERNEL_SM_MAP_CHUNK_BYTES * asked->window_cycles / asked->limit_bytes;
+    return gap < UINT32_MAX ? (uint32_t)gap : UINT32_MAX;
+}
+
+/* Latency under load. The slots lie before what is read, so that the memory that was written last
+ * when the pool grew is not theirs. Neither lines nor memory is used twice in a row: the next
+ * launch goes on behind what the fastest warps of this one have read. */
+int cuda_chase_loaded(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_loaded_chase *asked = request;
+    struct device_loaded_chase_answer *out_answer = answer;
+    struct cuda_gpu *gpu = cuda_of(device);
+    struct sm_map map = {.gpu = gpu, .results_bytes = sizeof(struct kernel_loaded_result)};
+    const uint64_t slots_bytes = (uint64_t)KERNEL_LOADED_SLOTS * KERNEL_SM_MAP_SLOT_BYTES;
+    uint32_t sms = gpu->base.limits.sm_count;
+    uint16_t *turns = mem_array(sms, sizeof *turns);
+    const void *results;
+    _Static_assert((int)DEVICE_LOADED_READ_BYTES == (int)KERNEL_SM_MAP_CHUNK_BYTES, "a read");
+    _Static_assert(DEVICE_LOADED_CHASERS_MAX * KERNEL_LOADED_LOADS_MAX <= KERNEL_LOADED_SLOTS,
+                   "each has slots of its own");
+    for (uint32_t i = 0; i < asked->chasers; i++)
+        turns[i * sms / asked->chasers] = (uint16_t)(i + 1);
+    int rc = cuda_set_current(gpu, err);
+    if (!rc)
+        rc = prepare_roles(&map, "sm_map_loaded", turns, err);
+    free(turns);
+    if (rc)
+        return rc;
+    rc = memory_pool_reserve(gpu, &gpu->global, slots_bytes + asked->footprint_bytes, err);
+    if (rc)
+        return rc;
+    struct kernel_loaded loaded = {
+        .base = gpu->global.base + slots_bytes,
+        .slots = gpu->global.base,
+        .places = gpu->jobs.device,
+        .gate = gpu->results.device,
+        .claims = gpu->results.device + GATE_BYTES,
+        .result = gpu->results.device + results_at(&map),
+        .first_chunk = gpu->loaded_chunks,
+        .expected = map.blocks,
+        .cold = asked->cold,
+        .quiet = asked->quiet,
+        .chunk_mask = (uint32_t)(asked->footprint_bytes / KERNEL_SM_MAP_CHUNK_BYTES) - 1,
+        .first_slot = gpu->loaded_slots,
+        .skip_cycles = asked->window_cycles / 4,
+        .window_cycles = asked->window_cycles,
+        .gap_cycles = loaded_gap(&map, asked)};
+    rc = launch_map(&map, &loaded, err);
+    if (rc)
+        return rc;
+    rc = download_roles(&map, &results, err);
+    if (rc)
+        return rc;
+    const struct kernel_loaded_result *got = results;
+    gpu->loaded_slots += asked->chasers * KERNEL_LOADED_LOADS_MAX;
+    gpu->loaded_chunks += got->all_chunks + got->all_chunks / 2;
+    if (!got->loads)
+        return err_set(err, -EBUSY, "the blocks of a launch did not run on all SMs at once");
+    if (!asked->quiet && (got->read_begin_ns > ~got->chase_not_begin_ns ||
+                          ~got->read_not_end_ns < got->chase_end_ns))
+        return err_set(err, -EBUSY, "not all other SMs read during the whole chase");
+    *out_answer =
+        (struct device_loaded_chase_answer){.bytes = got->chunks * KERNEL_SM_MAP_CHUNK_BYTES,
+                                            .elapsed_ns = got->window_ns / asked->chasers,
+                                            .loads = got->loads,
+                                            .cycles = got->cycles,
+                                            .squares = got->squares};
+    return 0;
+}
+
+/* The way between the parts of L2. The results hold how many lines each home has, then those of
+ * each launch. */
+struct way {
+    struct sm_map map;
+    struct kernel_way launch;
+};
+enum { WAY_FOUND_BYTES = 16 };
+
+static int way_launch(struct way *way, const char *kernel, struct err *err)
+{
+    int rc = find_map_kernel(&way->map, kernel, err);
+    if (rc)
+        return rc;
+    way->launch.expected = ++way->map.launches * way->map.blocks;
+    return launch_map(&way->map, &way->launch, err);
+}
+
+/* Lines that are to be read once are written before, by the SMs near their home. The result of such
+ * a launch lies behind that of the one that counts. */
+static int way_rounds(struct way *way, const struct device_way *asked, uint32_t rounds,
+                      struct err *err)
+{
+    static const char *const kernels[DEVICE_WAY_WORK_COUNT] = {
+        "sm_map_way_read", "sm_map_way_write", "sm_map_way_reduce"};
+    const uint32_t others = (asked->parts >> 1 | asked->parts << 1) & 3;
+    const uint64_t first = way->launch.result;
+    int rc = 0;
+    for (uint32_t i = 0; i < 2 * rounds && !rc; i++) {
+        bool counts = i % 2;
+        way->launch.result = first + (i ^ 1) * sizeof(struct kernel_way_result);
+        way->launch.far = counts && asked->far;
+        way->launch.parts = counts || !asked->far ? asked->parts : others;
+        if (counts || asked->work == DEVICE_WAY_READ)
+            rc = way_launch(way, counts ? kernels[asked->work] : kernels[DEVICE_WAY_WRITE], err);
+    }
+    return rc;
+}
+
+static int way_read_results(struct way *way, const struct device_way *asked, uint32_t rounds,
+                            struct device_way_answer *answer, struct err *err)
+{
+    const void *results;
+    int rc = download_roles(&way->map, &results, err);
+    if (rc)
+        return rc;
+    const uint32_t *found = results;
+    const struct kernel_way_result *result =
+        (const void *)((const char *)results + WAY_FOUND_BYTES);
+    for (uint32_t home = 0; home < 2; home++) {
+        bool used = asked->parts >> (home ^ asked->far) & 1;
+        uint64_t chunks = found[home] / KERNEL_WAY_CHUNK_LINES;
+        answer->lines[home] = found[home];
+        if (used)
+            answer->bytes += chunks * KERNEL_WAY_CHUNK_LINES * KERNEL_WAY_LINE_BYTES *
+                             way->launch.passes * rounds;
+    }
+    for (uint32_t i = 0; i < rounds; i++) {
+        if (!result[2 * i].end_ns)
+            return err_set(err, -EBUSY, "the blocks of a launch did not run on all SMs at once");
+        answer->elapsed_ns += result[2 * i].end_ns - ~result[2 * i].not_begin_ns;
+    }
+    return 0;
+}
+
+int cuda_cross_way(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_way *asked = request;
+    struct cuda_gpu *gpu = cuda_of(device);
+    const uint32_t lines = (uint32_t)(asked->footprint_bytes / KERNEL_WAY_LINE_BYTES);
+    const uint64_t wanted = asked->total_bytes / (asked->footprint_bytes / 2);
+    const uint32_t passes = wanted > 1 ? (uint32_t)wanted : 1;
+    const uint32_t sms = gpu->base.limits.sm_count;
+    bool once = asked->work == DEVICE_WAY_READ;
+    uint32_t rounds = !once ? 1 : passes < KERNEL_WAY_ROUNDS_MAX ? passes : KERNEL_WAY_ROUNDS_MAX;
+    struct way way = {.map = {.gpu = gpu}};
+    way.map.results_bytes = WAY_FOUND_BYTES + 2 * rounds * sizeof(struct kernel_way_result);
+    uint16_t *turns = mem_array(sms, sizeof *turns);
+    for (uint32_t sm = 0; sm < sms; sm++)
+        turns[sm] = asked->part_of_sm[sm];
+    int rc = cuda_set_current(gpu, err);
+    if (!rc)
+        rc = prepare_roles(&way.map, "sm_map_homes", turns, err);
+    free(turns);
+    if (rc)
+        return rc;
+    rc = memory_pool_reserve(gpu, &gpu->global,
+                             asked->footprint_bytes + 2 * (uint64_t)lines * sizeof(uint32_t), err);
+    if (rc)
+        return rc;
+    memory_pool_forget(&gpu->global);
+    way.launch =
+        (struct kernel_way){.base = gpu->global.base,
+                            .places = gpu->jobs.device,
+                            .gate = gpu->results.device,
+                            .claims = gpu->results.device + GATE_BYTES,
+                            .lists = gpu->global.base + (uint64_t)lines * KERNEL_WAY_LINE_BYTES,
+                            .found = gpu->results.device + results_at(&way.map),
+                            .result = gpu->results.device + results_at(&way.map) + WAY_FOUND_BYTES,
+                            .lines = lines,
+                            .sms = sms,
+                            .split_cycles = asked->split_cycles,
+                            .passes = once ? 1 : passes};
+    rc = way_launch(&way, "sm_map_homes", err);
+    if (rc)
+        return rc;
+    rc = way_rounds(&way, asked, rounds, err);
+    return rc ? rc : way_read_results(&way, asked, rounds, answer, err);
 }

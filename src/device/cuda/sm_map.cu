@@ -1,7 +1,9 @@
-/* The kernels that measure every SM: what it reads of L2 alone, in a group or beside all others,
- * and how far it is from regions of main memory. */
+/* The kernels in which every SM has its role: what it reads of L2 alone, in a group or beside all
+ * others, how far it is from regions of main memory, latency while others read, and work on lines
+ * of one part of L2. */
 #include "gate.cuh"
 #include "kernels.h"
+#include "timed.cuh"
 
 #if __CUDA_ARCH__ < 750 || (__CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1100)
 #define FULL_BLOCKS 2
@@ -152,3 +154,227 @@ extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
             (uint64_t)(clock64() - start);
     }
 }
+
+/* One thread. The lines of L2 are loaded twice before; of cold lines only the pages are. */
+static __device__ __forceinline__ void chase_beside(const struct kernel_loaded &m, uint32_t chaser,
+                                                    long long start)
+{
+    struct kernel_loaded_result *result = (struct kernel_loaded_result *)m.result;
+    const uint32_t warm =
+        m.cold ? KERNEL_LOADED_SLOTS / (KERNEL_SM_MAP_PAGE_BYTES / KERNEL_SM_MAP_SLOT_BYTES)
+               : 2 * KERNEL_LOADED_LINES;
+    const uint32_t first =
+        m.cold ? m.first_slot + chaser * KERNEL_LOADED_LOADS_MAX : chaser * KERNEL_LOADED_LINES;
+    uint64_t value, seen = 0, cycles = 0, squares = 0;
+    uint32_t loads = 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < warm; i++) {
+        const uint64_t offset =
+            m.cold ? KERNEL_SM_MAP_SLOT_BYTES / 2 + i * (uint64_t)KERNEL_SM_MAP_PAGE_BYTES
+                   : (first + i % KERNEL_LOADED_LINES) * (uint64_t)KERNEL_SM_MAP_SLOT_BYTES;
+        path_global_cg::timed(m.slots + offset, 0, &value);
+        seen |= value + 1;
+    }
+    while (clock64() - start < m.skip_cycles)
+        ;
+    const uint64_t begin_ns = real_time_ns();
+    const long long begin = clock64();
+#pragma unroll 1
+    while (loads < KERNEL_LOADED_LOADS_MAX &&
+           clock64() - start < (long long)m.skip_cycles + m.window_cycles) {
+        /* An odd factor: every slot once. */
+        const uint32_t slot = m.cold ? (first + loads) * 5669u % KERNEL_LOADED_SLOTS
+                                     : first + loads * 181u % KERNEL_LOADED_LINES;
+        const uint32_t took =
+            path_global_cg::timed(m.slots + slot * (uint64_t)KERNEL_SM_MAP_SLOT_BYTES, 0, &value);
+        seen |= value + 1;
+        loads++;
+        cycles += took;
+        squares += (uint64_t)took * took;
+    }
+    const uint64_t end_ns = real_time_ns();
+    const double share = (double)m.window_cycles / (double)(clock64() - begin);
+    if (seen == 0) /* never: all loads are used */
+        return;
+    atomicAdd((unsigned long long *)&result->loads, loads);
+    atomicAdd((unsigned long long *)&result->cycles, cycles);
+    atomicAdd((unsigned long long *)&result->squares, squares);
+    atomicAdd((unsigned long long *)&result->window_ns,
+              (unsigned long long)((double)(end_ns - begin_ns) * share + 0.5));
+    atomicMax((unsigned long long *)&result->chase_not_begin_ns, ~begin_ns);
+    atomicMax((unsigned long long *)&result->chase_end_ns, end_ns);
+}
+
+/* Each warp begins at another moment of the gap, so that reads are spread over it. L2 is read at
+ * places of the warp's own draw (see sm_map_read), main memory from one end to the other. It goes
+ * on for a while after the window. */
+static __device__ __forceinline__ void read_beside(const struct kernel_loaded &m, long long start)
+{
+    struct kernel_loaded_result *result = (struct kernel_loaded_result *)m.result;
+    const uint32_t lane = threadIdx.x % 32, warps = gridDim.x * blockDim.x / 32;
+    const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    const long long skip = m.skip_cycles, window_end = skip + m.window_cycles;
+    const long long end = window_end + m.skip_cycles / 2;
+    const uint64_t begin_ns = real_time_ns();
+    uint32_t draw = kernel_mixed(warp ^ m.first_slot), sum = 0, chunks = 0, all = 0;
+    long long next = m.gap_cycles ? draw % m.gap_cycles : 0, past;
+#pragma unroll 1
+    for (;;) {
+        do
+            past = __shfl_sync(0xffffffffu, clock64() - start, 0);
+        while (past < next && past < end);
+        if (past >= end)
+            break;
+        next = past + m.gap_cycles;
+        draw = draw * 1664525 + 1013904223;
+        const uint64_t chunk = m.cold ? m.first_chunk + all * (uint64_t)warps + warp : draw >> 8;
+        chunks += past >= skip && past < window_end;
+        all++;
+        sum ^= read_chunk(m.base + (chunk & m.chunk_mask) * KERNEL_SM_MAP_CHUNK_BYTES + lane * 16);
+    }
+    if (lane)
+        return;
+    /* The comparison is false for all that is stored; it keeps the loads. */
+    atomicAdd((unsigned long long *)&result->chunks, chunks + (sum == 0xffffffff));
+    atomicAdd((unsigned long long *)&result->all_chunks, all);
+    atomicMax((unsigned long long *)&result->read_begin_ns, begin_ns);
+    atomicMax((unsigned long long *)&result->read_not_end_ns, ~real_time_ns());
+}
+
+extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
+    sm_map_loaded(const struct kernel_loaded m)
+{
+    if (!pass_gate(m.gate, m.expected))
+        return;
+    const struct kernel_sm_place place = own_place(m.places);
+    const long long start = clock64();
+    if (place.sm == UINT32_MAX)
+        return;
+    if (!place.turn) {
+        if (!m.quiet)
+            read_beside(m, start);
+    } else if (threadIdx.x == 0 && !atomicExch((uint32_t *)m.claims + place.sm, 1)) {
+        chase_beside(m, place.turn - 1, start);
+    }
+}
+
+/* One thread per SM, each for its share of the lines: an atomic is executed at the line's home. */
+extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
+    sm_map_homes(const struct kernel_way m)
+{
+    if (!pass_gate(m.gate, m.expected))
+        return;
+    const struct kernel_sm_place place = own_place(m.places);
+    if (threadIdx.x || place.sm == UINT32_MAX || atomicExch((uint32_t *)m.claims + place.sm, 1))
+        return;
+    uint32_t v = 0;
+#pragma unroll 1
+    for (uint32_t line = place.sm; line < m.lines; line += m.sms) {
+        const uint64_t at = m.base + line * (uint64_t)KERNEL_WAY_LINE_BYTES;
+        uint32_t least = UINT32_MAX;
+        v = add_nothing(at + (v & m.zero));
+#pragma unroll 1
+        for (uint32_t i = 0; i < KERNEL_WAY_TRIES; i++) {
+            if (v & m.zero) /* never: it has come before the clock is read */
+                return;
+            const long long start = clock64();
+            v = add_nothing(at + (v & m.zero));
+            v = add_nothing(at + (v & m.zero));
+            if (v & m.zero)
+                return;
+            const uint32_t cycles = (uint32_t)(clock64() - start) / 2;
+            least = cycles < least ? cycles : least;
+        }
+        const uint32_t home = place.turn ^ (least > m.split_cycles);
+        ((uint32_t *)m.lists)[home * m.lines + atomicAdd((uint32_t *)m.found + home, 1)] = line;
+    }
+}
+
+enum way_work { WAY_READ, WAY_WRITE, WAY_REDUCE };
+
+/* 16 bytes at once where the GPU can, else a word in each of the four lines of the warp. */
+static __device__ __forceinline__ void reduce_nothing(uint64_t base, uint32_t line)
+{
+    const uint32_t lane = threadIdx.x % 32;
+#if __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 13
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %1, %1, %1};" ::"l"(
+                     base + line * (uint64_t)KERNEL_WAY_LINE_BYTES + lane % 8 * 16),
+                 "f"(0.0f)
+                 : "memory");
+#else
+    for (uint32_t i = 0; i < 4; i++)
+        asm volatile("red.global.add.u32 [%0], 0;" ::"l"(base +
+                                                         __shfl_sync(0xffffffffu, line, i * 8) *
+                                                             (uint64_t)KERNEL_WAY_LINE_BYTES +
+                                                         lane * 4)
+                     : "memory");
+#endif
+}
+
+/* A ticket is a chunk of the list: eight threads for each line. The line of the next ticket is
+ * fetched beside the work on this one. */
+template <enum way_work W>
+static __device__ __forceinline__ void use_way(const struct kernel_way &m)
+{
+    __shared__ uint32_t next[2];
+    if (!pass_gate(m.gate, m.expected))
+        return;
+    const struct kernel_sm_place place = own_place(m.places);
+    if (place.sm == UINT32_MAX || !(m.parts >> place.turn & 1))
+        return;
+    struct kernel_way_result *result = (struct kernel_way_result *)m.result;
+    const uint32_t home = place.turn ^ m.far, piece = threadIdx.x % 8 * 16;
+    const uint32_t *list = (const uint32_t *)m.lists + home * m.lines + threadIdx.x / 8;
+    const uint32_t chunks = ((const uint32_t *)m.found)[home] / KERNEL_WAY_CHUNK_LINES;
+    const uint32_t tickets = chunks * m.passes;
+    uint32_t sum = 0, slot = 0;
+    if (threadIdx.x == 0) {
+        atomicMax((unsigned long long *)&result->not_begin_ns, ~real_time_ns());
+        next[0] = atomicAdd(&result->counter[place.turn], 1);
+        next[1] = atomicAdd(&result->counter[place.turn], 1);
+    }
+    __syncthreads();
+    uint32_t ticket = next[0], line = 0;
+    if (ticket < tickets)
+        line = list[ticket % chunks * KERNEL_WAY_CHUNK_LINES];
+    while (ticket < tickets) {
+        const uint32_t coming = next[slot ^ 1];
+        uint32_t coming_line = 0;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            next[slot] = atomicAdd(&result->counter[place.turn], 1);
+        if (coming < tickets)
+            coming_line = list[coming % chunks * KERNEL_WAY_CHUNK_LINES];
+        const uint64_t at = m.base + line * (uint64_t)KERNEL_WAY_LINE_BYTES + piece;
+        if (W == WAY_READ) {
+            const uint4 v = __ldcg((const uint4 *)at);
+            sum ^= v.x ^ v.y ^ v.z ^ v.w;
+        } else if (W == WAY_WRITE) {
+            __stcg((uint4 *)at, make_uint4(KERNEL_WRITTEN_WORD, KERNEL_WRITTEN_WORD,
+                                           KERNEL_WRITTEN_WORD, KERNEL_WRITTEN_WORD));
+        } else {
+            reduce_nothing(m.base, line);
+        }
+        __syncthreads();
+        slot ^= 1;
+        ticket = coming;
+        line = coming_line;
+    }
+    if (W != WAY_READ)
+        __threadfence();
+    else if (sum == 0xffffffff) /* never for what is stored; it keeps the loads */
+        result->counter[0] = 0;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        atomicMax((unsigned long long *)&result->end_ns, real_time_ns());
+}
+
+#define DEFINE_WAY(name, work)                                                                     \
+    extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)               \
+        sm_map_way_##name(const struct kernel_way m)                                               \
+    {                                                                                              \
+        use_way<work>(m);                                                                          \
+    }
+DEFINE_WAY(read, WAY_READ)
+DEFINE_WAY(write, WAY_WRITE)
+DEFINE_WAY(reduce, WAY_REDUCE)

@@ -109,6 +109,7 @@ static const struct yaml_field bandwidth_fields[] = {
      .max = BANDWIDTH_MAX},
     {"l2_write", YAML_F64, offsetof(struct sim_bandwidth, l2_write), .min = 0.1,
      .max = BANDWIDTH_MAX},
+    {"l2_way", YAML_F64, offsetof(struct sim_bandwidth, l2_way), .min = 0.1, .max = BANDWIDTH_MAX},
     {"main_read", YAML_F64, offsetof(struct sim_bandwidth, main_read), .min = 0.1,
      .max = BANDWIDTH_MAX},
     {"main_write", YAML_F64, offsetof(struct sim_bandwidth, main_write), .min = 0.1,

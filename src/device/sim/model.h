@@ -106,7 +106,8 @@ struct sim_lanes {
 struct sim_bandwidth {
     double sm, l1, shared;
     double l2_read, l2_write;
-    double gpc; /* all SMs of a GPC together from L2; 0: no limit */
+    double l2_way; /* from one of two parts of L2 to the other; 0: no limit */
+    double gpc;    /* all SMs of a GPC together from L2; 0: no limit */
     double main_read, main_write, main_copy;
     double main_add; /* two arrays read, one written; 0: as main_copy */
     /* What streams with equal work per SM get of this. */

@@ -349,6 +349,111 @@ int gpu_stream_tickets(struct device *device, const void *request, void *answer,
     return 0;
 }
 
+/* Cycles of single loads on some SMs while nothing else runs: cold ones, whose pages were loaded,
+ * or lines that L2 has. */
+static int loaded_time_alone(struct gpu *gpu, const struct device_loaded_chase *asked,
+                             struct device_answer *answers, struct err *err)
+{
+    enum { LINES = 128, LINE_BYTES = 512, NEIGHBOUR_BYTES = 256 };
+    struct device_job jobs[DEVICE_LOADED_CHASERS_MAX];
+    const struct device_batch batch = {.jobs = jobs, .job_count = asked->chasers, .at_once = 1};
+    for (uint32_t i = 0; i < asked->chasers; i++) {
+        const uint64_t bytes = LINES * LINE_BYTES;
+        const struct device_array lines = {.path = DEVICE_GLOBAL_CG,
+                                           .offset_bytes = i * bytes,
+                                           .size_bytes = bytes,
+                                           .stride_bytes = LINE_BYTES};
+        jobs[i] = (struct device_job){.agent_count = 1, .step_count = 2, .cold_l2 = asked->cold};
+        jobs[i].agents[0].sm = (int32_t)(i * gpu->model.sms / asked->chasers);
+        jobs[i].steps[0].array = jobs[i].steps[1].array = lines;
+        jobs[i].steps[0].array.offset_bytes += asked->cold ? NEIGHBOUR_BYTES : 0;
+        jobs[i].steps[1].kind = DEVICE_CHASE;
+    }
+    return gpu_run_batch(&gpu->device, &batch, answers, err);
+}
+
+/* What the other SMs read follows from what is in flight, from the latency, which rises with it,
+ * and from their limit; each timed load takes as much longer as theirs. */
+int gpu_chase_loaded(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_loaded_chase *asked = request;
+    struct device_loaded_chase_answer *out_answer = answer;
+    struct gpu *gpu = (struct gpu *)device;
+    const struct sim_model *model = &gpu->model;
+    const struct device_stream stream = {.kind = DEVICE_STREAM_READ,
+                                         .path = DEVICE_GLOBAL_CG,
+                                         .footprint_bytes = asked->footprint_bytes};
+    struct device_answer answers[DEVICE_LOADED_CHASERS_MAX] = {0};
+    int rc = loaded_time_alone(gpu, asked, answers, err);
+    if (rc)
+        return rc;
+    gpu_update(gpu);
+    const double mhz = gpu_clock_mhz(gpu, gpu->busy_ns), ns = asked->window_cycles * 1e3 / mhz;
+    const uint32_t others = model->sms - asked->chasers;
+    const struct source source = source_of(gpu, &stream, mhz, model->sms);
+    const double limit = (double)asked->limit_bytes / others / ns;
+    const struct stream_blocks run = {
+        .sms = others,
+        .at_once = 1,
+        .blocks = others,
+        .block_in_flight = (double)DEVICE_LOADED_READ_BYTES * model->hardware.threads_per_sm /
+                           model->hardware.warp_size,
+        .sm_limit = fmin(source.sm_limit * mhz / 1e3, limit > 0 ? limit : INFINITY),
+        .level_limit = source.level_limit,
+        .latency_ns = source.latency_ns,
+        .loaded_ns = source.loaded_ns};
+    const double rate = asked->quiet ? 0 : stream_blocks_rate(&run);
+    const double more_ns = fmax(0, source.loaded_ns - source.latency_ns) *
+                           portable_pow(rate / source.level_limit, QUEUE_POWER);
+    out_answer->bytes = asked->quiet ? 0 : (uint64_t)(disturbed(gpu, rate) * ns);
+    out_answer->elapsed_ns = (uint64_t)fmax(ns, 1);
+    for (uint32_t i = 0; i < asked->chasers; i++) {
+        const struct device_sample *sample = &answers[i].samples[0];
+        for (uint32_t k = 0; k < sample->bin_count; k++) {
+            double cycles = device_bin_cycles(sample->bins[k].bin) + more_ns * mhz / 1e3;
+            out_answer->loads += sample->bins[k].count;
+            out_answer->cycles += (uint64_t)(cycles * sample->bins[k].count + 0.5);
+            out_answer->squares += (uint64_t)(cycles * cycles * sample->bins[k].count + 0.5);
+        }
+    }
+    device_answers_fini(answers, asked->chasers);
+    gpu->busy_ns += ns;
+    return 0;
+}
+
+/* The slices of a part serve its share of what L2 delivers; what goes to the other part passes the
+ * way, which has a limit in each direction. */
+int gpu_cross_way(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_way *asked = request;
+    struct device_way_answer *out_answer = answer;
+    struct gpu *gpu = (struct gpu *)device;
+    const struct sim_model *model = &gpu->model;
+    const struct sim_bandwidth *b = &model->bandwidth;
+    (void)err;
+    gpu_update(gpu);
+    const double mhz = gpu_clock_mhz(gpu, gpu->busy_ns), clock = mhz / model->nominal_clock.sm_mhz;
+    const double level = asked->work == DEVICE_WAY_READ ? b->l2_read : b->l2_write;
+    double ns = 0;
+    for (uint32_t part = 0; part < 2; part++) {
+        double sms = 0,
+               bytes = fmax((double)asked->total_bytes, (double)asked->footprint_bytes / 2);
+        for (uint32_t sm = 0; sm < model->sms; sm++)
+            sms += asked->part_of_sm[sm] == part;
+        if (!(asked->parts >> part & 1) || sms <= 0)
+            continue;
+        double rate = fmin(sms * b->sm * mhz / 1e3, level / 2 * clock);
+        rate = asked->far && b->l2_way > 0 ? fmin(rate, b->l2_way * clock) : rate;
+        ns = fmax(ns, bytes / disturbed(gpu, rate));
+        out_answer->bytes += (uint64_t)bytes;
+    }
+    for (uint32_t home = 0; home < 2; home++)
+        out_answer->lines[home] = asked->footprint_bytes / 2 / model->l2.geometry.line;
+    out_answer->elapsed_ns = (uint64_t)fmax(ns, 1);
+    gpu->busy_ns += ns;
+    return 0;
+}
+
 int gpu_share_host(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct device_host_share *asked = request;
