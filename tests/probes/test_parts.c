@@ -297,12 +297,14 @@ static void the_drivers_limit_stands_beside_l2_fetch(void **state)
     measures_fini(&all);
 }
 
-#define SPLIT(l2)                                                                                  \
+#define SPLIT_WAY(l2, way)                                                                         \
     "name: Split\nsms: 16\nmemory: {size: 1 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"             \
     "noise: {jitter_cycles: 2, spike_rate: 0.001, spike_cycles: 300}\n"                            \
     "l2: {size: 4 MiB, line: 128, ways: 16" l2 "}\n"                                               \
-    "bandwidth: {sm: 64, l2_read: 600, main_read: 200, main_write: 180}\n"                         \
+    "bandwidth: {sm: 64, l2_read: 600, l2_write: 300, main_read: 200, main_write: 180" way "}\n"   \
     "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n"
+
+#define SPLIT(l2) SPLIT_WAY(l2, "")
 
 static const struct {
     const char *model;
@@ -331,6 +333,31 @@ static void parts_have_their_sms(void **state)
             fail_msg("case %zu: %zu parts, %s", i, count, m->reason ? m->reason : "");
         for (size_t k = 0; k < count; k++)
             assert_true(sizes[k] == split_cases[i].sizes[k]);
+        measures_fini(&all);
+    }
+}
+
+/* A part reads 300 GB/s near its SMs. The way is seen if it lets less pass. */
+static void the_way_between_parts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        double gbs; /* 0: unsupported */
+        enum measure_bound bound;
+    } rows[] = {
+        {SPLIT_WAY(", parts: copies, far_cycles: 60", ", l2_way: 120"), 120, MEASURE_EXACT},
+        {SPLIT_WAY(", parts: homes, far_cycles: 100, part_sms: [7, 9]", ", l2_way: 240"), 240,
+         MEASURE_EXACT},
+        {SPLIT(", parts: copies, far_cycles: 60"), 300, MEASURE_AT_LEAST},
+        {SPLIT(""), 0, MEASURE_EXACT},
+        {SPLIT(", parts: homes, far_cycles: [60, 120]"), 0, MEASURE_EXACT},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct measures all = probed_run(
+            &(struct probed){.model = rows[i].model, .profile = PROFILE_FULL, .list = "l2.way"});
+        probed_expect(&all, "l2.way.bandwidth", rows[i].gbs, rows[i].model);
+        assert_int_equal(measures_get(&all, "l2.way.bandwidth")->bound, rows[i].bound);
         measures_fini(&all);
     }
 }
@@ -381,6 +408,7 @@ int main(void)
         cmocka_unit_test(faults_show_where_they_act),
         cmocka_unit_test(parts_have_their_sms),
         cmocka_unit_test(two_ways_that_disagree),
+        cmocka_unit_test(the_way_between_parts),
         cmocka_unit_test(one_odd_sm_is_seen),
         cmocka_unit_test(nanoseconds_and_claims_stand_beside),
         cmocka_unit_test(what_is_missing_is_told),

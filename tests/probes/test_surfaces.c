@@ -1,7 +1,8 @@
 /* Surfaces on simulated GPUs: the knee is where bytes in flight / latency meets the limit of the
- * level, whatever both are, and one block more than SMs costs what it must. */
+ * level, whatever both are, and one block more than SMs costs what it must. Latency under load. */
 #include "../check.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,135 @@ static void blocks_of_a_stream(void **state)
     assert_true(rate > 40 && rate < 50);
 }
 
+/* Latency rises with the fifth power of the share of the limit that others read. */
+struct loaded_truth {
+    const char *memory;
+    double alone, loaded, limit;
+};
+
+static double loaded_latency(const struct loaded_truth *truth, double gbs)
+{
+    double share = fmin(gbs / truth->limit, 1);
+    return truth->alone + (truth->loaded - truth->alone) * pow(share, 5);
+}
+
+static void expect_loaded(const struct measures *all, const struct loaded_truth *truth)
+{
+    char metric[64];
+    struct latency_curve curve;
+    snprintf(metric, sizeof metric, "%s.latency_loaded", truth->memory);
+    const struct measure *m = measures_get(all, metric);
+    assert_true(m && latency_curve_read(&m->notes, &curve) && curve.count == 14);
+    assert_true(curve.points[0].gbs == 0 && m->n > 1000 && strcmp(m->unit, "cycles") == 0);
+    for (size_t i = 0; i < curve.count; i++) {
+        const struct latency_curve_point *point = &curve.points[i];
+        double wanted = loaded_latency(truth, point->gbs);
+        if (fabs(point->cycles / wanted - 1) > 0.03)
+            fail_msg("%s: %g cycles at %g GB/s, not %g", truth->memory, point->cycles, point->gbs,
+                     wanted);
+        if (i && fabs(point->gbs / truth->limit - (i < 8 ? i / 10.0 : 0.9)) > 0.15)
+            fail_msg("%s: point %zu at %g GB/s", truth->memory, i, point->gbs);
+    }
+    probed_expect(all, metric, loaded_latency(truth, 0.9 * truth->limit), truth->memory);
+    snprintf(metric, sizeof metric, "%s.latency_doubles", truth->memory);
+    bool doubles = truth->loaded > 2 * truth->alone;
+    double share = doubles ? pow(truth->alone / (truth->loaded - truth->alone), 0.2) : 1;
+    probed_expect(all, metric, share * truth->limit, truth->memory);
+    assert_int_equal(measures_get(all, metric)->bound, doubles ? MEASURE_EXACT : MEASURE_AT_LEAST);
+}
+
+#define LOADED_MODEL(loaded)                                                                       \
+    "name: Under load\nsms: 40\nmemory: {size: 2 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"        \
+    "timer: {overhead_cycles: 10}\nnoise: {jitter_cycles: 2, bandwidth: 0.003}\n"                  \
+    "l2: {size: 8 MiB, line: 128, ways: 16}\n"                                                     \
+    "bandwidth: {sm: 100, l2_read: 2000, main_read: 600, " loaded "}\n"                            \
+    "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n"
+
+static const char LOADED_LIST[] = "main.latency_loaded,l2.latency_loaded";
+
+static void latency_under_load(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        struct loaded_truth truths[2];
+    } rows[] = {
+        {LOADED_MODEL("l2_loaded_cycles: 700, main_loaded_cycles: 1800"),
+         {{"main", 500, 1800, 600}, {"l2", 200, 700, 2000}}},
+        {LOADED_MODEL("l2_loaded_cycles: 2000, main_loaded_cycles: 900"),
+         {{"main", 500, 900, 600}, {"l2", 200, 2000, 2000}}},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct measures all = probed_run(
+            &(struct probed){.model = rows[i].model, .profile = PROFILE_FULL, .list = LOADED_LIST});
+        for (size_t k = 0; k < COUNT_OF(rows[i].truths); k++)
+            expect_loaded(&all, &rows[i].truths[k]);
+        measures_fini(&all);
+    }
+}
+
+static const struct device_ops *loaded_inner;
+static struct device_ops loaded_outer;
+static int loaded_code;
+
+/* Loads that take a fifth longer than those of main.latency, or none. */
+static int chase_other_lines(struct device *device, const void *request, void *answer,
+                             struct err *err)
+{
+    struct device_loaded_chase_answer *out_answer = answer;
+    int rc = loaded_inner->calls[DEVICE_CALL_LOADED_CHASE](device, request, answer, err);
+    out_answer->cycles += out_answer->cycles / 5;
+    return loaded_code ? err_set(err, loaded_code, "not all other SMs read") : rc;
+}
+
+static void set_other_lines(struct device *device)
+{
+    loaded_inner = device->ops;
+    loaded_outer = *loaded_inner;
+    loaded_outer.calls[DEVICE_CALL_LOADED_CHASE] = chase_other_lines;
+    device->ops = &loaded_outer;
+}
+
+static void other_lines_under_load(void **state)
+{
+    (void)state;
+    static const int codes[] = {0, -EBUSY};
+    static const enum measure_status wanted[] = {MEASURE_NOISY, MEASURE_FAILED};
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        loaded_code = codes[i];
+        struct measures all =
+            probed_run(&(struct probed){.model = LOADED_MODEL("main_loaded_cycles: 1800"),
+                                        .profile = PROFILE_FULL,
+                                        .list = LOADED_LIST,
+                                        .prepare = set_other_lines});
+        assert_int_equal(measures_get(&all, "main.latency_loaded")->status, wanted[i]);
+        assert_int_equal(measures_get(&all, "l2.latency_doubles")->status, wanted[i]);
+        measures_fini(&all);
+    }
+}
+
+static void latency_curves_as_lists(void **state)
+{
+    (void)state;
+    const struct latency_curve curve = {.points = {{0, 500, 1, 20}, {600, 1800, 3, 25}},
+                                        .count = 2};
+    static const double bad[][3] = {{NAN, 1}, {-1, 1}};
+    struct facts notes = {0};
+    struct latency_curve again;
+    assert_false(latency_curve_read(&notes, &again));
+    latency_curve_put(&curve, &notes);
+    assert_true(latency_curve_read(&notes, &again) && again.count == 2);
+    assert_true(again.points[1].gbs == 600 && again.points[1].cycles == 1800 &&
+                again.points[1].spread == 3 && again.points[0].deviation == 20);
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        facts_set_numbers(&notes, "curve_cycles", bad[i], 2);
+        assert_false(latency_curve_read(&notes, &again));
+    }
+    facts_set_numbers(&notes, "curve_cycles", bad[0], 1);
+    assert_false(latency_curve_read(&notes, &again));
+    facts_fini(&notes);
+}
+
 static void curves_as_lists(void **state)
 {
     (void)state;
@@ -171,6 +301,9 @@ int main(void)
         cmocka_unit_test(not_saturated),
         cmocka_unit_test(one_block_more),
         cmocka_unit_test(blocks_of_a_stream),
+        cmocka_unit_test(latency_under_load),
+        cmocka_unit_test(other_lines_under_load),
+        cmocka_unit_test(latency_curves_as_lists),
         cmocka_unit_test(curves_as_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* The curves of a model: sweeps with their change points, clock, power and temperatures under load,
- * bandwidth by what is in flight, bank conflicts. */
+ * latency under load, bandwidth by what is in flight, bank conflicts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +118,70 @@ void html_gpu_load(struct strbuf *out, const struct inventory_gpu *gpu)
         html_text(out, throttle, HTML_NAME);
     }
     load_put_charts(out, &curve);
+}
+
+static void latency_put_chart(struct strbuf *out, const char *title,
+                              const struct latency_curve *curve)
+{
+    double gbs = 0, cycles = 0;
+    for (size_t i = 0; i < curve->count; i++) {
+        gbs = fmax(gbs, curve->points[i].gbs);
+        cycles = fmax(cycles, curve->points[i].cycles);
+    }
+    if (!(gbs > 0 && cycles > 0))
+        return;
+    const struct chart chart = {.width = 720,
+                                .height = 260,
+                                .left = 64,
+                                .right = 690,
+                                .top = 40,
+                                .bottom = 210,
+                                .title_y = 26,
+                                .x = {0, chart_round_end(gbs)},
+                                .y = {0, chart_round_end(cycles)}};
+    chart_begin(out, &chart, title, " (cycles of a load)");
+    chart_put_quarters(out, &chart, false);
+    for (int k = 0; k <= 4; k++) {
+        char label[32];
+        snprintf(label, sizeof label, "%g", chart.x.high * k / 4);
+        chart_x_tick(out, &chart, chart.x.high * k / 4, false, label);
+    }
+    chart_frame(out, &chart);
+    chart_x_title(out, &chart, 38, "GB/s that other SMs read meanwhile");
+    chart_line_begin(out, "curve");
+    for (size_t i = 0; i < curve->count; i++)
+        chart_line_point(out, &chart, curve->points[i].gbs, curve->points[i].cycles);
+    chart_line_end(out);
+    for (size_t i = 0; i < curve->count; i++)
+        strbuf_printf(out, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.2\"/>\n",
+                      chart_x(&chart, curve->points[i].gbs),
+                      chart_y(&chart, curve->points[i].cycles));
+    chart_end(out);
+}
+
+/* "main.latency_loaded": main */
+static void latencies_put(struct strbuf *out, const struct inventory_model *model)
+{
+    bool begun = false;
+    for (size_t i = 0; i < model->memory.count; i++) {
+        const struct measure *m = &model->memory.items[i];
+        const char *dot = strchr(m->metric, '.');
+        struct latency_curve curve;
+        char title[HTML_NAME];
+        if (!dot || strcmp(dot, LATENCY_CURVE_METRICS) != 0 ||
+            !latency_curve_read(&m->notes, &curve))
+            continue;
+        if (!begun)
+            strbuf_printf(out,
+                          "<details class=loaded><summary>Latency under load%s</summary><div "
+                          "class=curves>\n",
+                          model->count > 1 ? ", of the median GPU" : "");
+        begun = true;
+        snprintf(title, sizeof title, "%.*s", (int)(dot - m->metric), m->metric);
+        latency_put_chart(out, title, &curve);
+    }
+    if (begun)
+        strbuf_puts(out, "</div></details>\n");
 }
 
 /* The name of a curve is beside its last point, unless another one is there already. */
@@ -241,6 +305,7 @@ static void banks_put(struct strbuf *out, const struct inventory_model *model)
 
 void html_surfaces(struct strbuf *out, const struct inventory_model *model)
 {
+    latencies_put(out, model);
     surfaces_put(out, model);
     banks_put(out, model);
 }
