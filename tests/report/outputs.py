@@ -213,9 +213,29 @@ def check_promtool():
         assert done.returncode == 0 and not done.stdout, done.stdout.decode()
 
 
+def check_latencies(path, page):
+    """The points of each curve are those of the inventory, as far as a tenth of a pixel goes."""
+    drawings = re.findall(r"<details class=loaded.*?</details>", page, re.S)
+    models = json.loads(run("json", str(path)))["models"]
+    assert len(drawings) == len(models) == 2, len(drawings)
+    for drawing, model in zip(drawings, models):
+        for chart, memory in zip(drawing.split("<svg")[1:], ("main", "l2"), strict=True):
+            notes = model["memory"][memory]["latency_loaded"]
+            left, top, width, height = map(int, re.search(
+                r'class="frame" x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"', chart).groups())
+            numbers = [float(text) for text in re.findall(r">([\d.]+)</text>", chart)]
+            high, far = numbers[4], numbers[9]  # of five ticks each
+            points = [tuple(map(float, point.split(","))) for point in re.search(r'points="([^"]*)"', chart)[1].split()]
+            for (x, y), gbs, cycles in zip(points, notes["curve_gbs"], notes["curve_cycles"], strict=True):
+                assert abs((x - left) / width * far - gbs) <= 0.06 / width * far, (memory, x, gbs)
+                assert abs((top + height - y) / height * high - cycles) <= 0.06 / height * high, (memory, y, cycles)
+
+
 def check_code():
     """The models of configs/sim/h200.yaml and of a GPU that executes no straight code."""
-    page = run("html", str(surveyed(["h200", "demo-h8"], probes="instruction_cache")))
+    path = surveyed(["h200", "demo-h8"], probes="instruction_cache,main.latency_loaded,l2.latency_loaded")
+    page = run("html", str(path))
+    check_latencies(path, page)
     tables = re.findall(r"<details class=code.*?</details>", page, re.S)
     assert len(tables) == 1, len(tables)
     rows = [re.split(r"<td[^>]*>", row)[1:] for row in tables[0].split("\n") if row.startswith("<tr><td>")]

@@ -306,7 +306,9 @@ int cuda_chase_loaded(struct device *device, const void *request, void *answer, 
     struct device_loaded_chase_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
     struct sm_map map = {.gpu = gpu, .results_bytes = sizeof(struct kernel_loaded_result)};
-    const uint64_t slots_bytes = (uint64_t)KERNEL_LOADED_SLOTS * KERNEL_SM_MAP_SLOT_BYTES;
+    const uint64_t slots =
+        asked->cold ? KERNEL_LOADED_SLOTS : (uint64_t)asked->chasers * KERNEL_LOADED_LINES;
+    const uint64_t slots_bytes = slots * KERNEL_SM_MAP_SLOT_BYTES;
     uint32_t sms = gpu->base.limits.sm_count;
     uint16_t *turns = mem_array(sms, sizeof *turns);
     const void *results;

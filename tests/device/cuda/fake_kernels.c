@@ -239,6 +239,56 @@ static void run_sm_atomics(const struct kernel_sm_atomics *atomics)
                      (uint64_t)atomics->atomics;
 }
 
+/* Ten loads of 500 cycles on each SM that times them, while each other one reads 100 chunks, or one
+ * if there is a limit. FAKE_CUDA_LATE="1": those that read begin when the chase has begun. */
+static void run_sm_loaded(const struct kernel_loaded *loaded)
+{
+    const struct kernel_sm_place *places =
+        (const struct kernel_sm_place *)(uintptr_t)loaded->places;
+    struct kernel_loaded_result *result = (struct kernel_loaded_result *)(uintptr_t)loaded->result;
+    for (int i = 0; i < FAKE_SMS && !getenv("FAKE_CUDA_SHARED"); i++) {
+        if (places[sm_ids[i]].turn) {
+            result->loads += 10;
+            result->cycles += 5000;
+            result->squares += 2500000;
+            result->window_ns += loaded->window_cycles;
+        } else if (!loaded->quiet) {
+            result->chunks += loaded->gap_cycles ? 1 : 100;
+            result->all_chunks += 200;
+        }
+    }
+    result->read_begin_ns = getenv("FAKE_CUDA_LATE") ? 1001 : 1000;
+    result->read_not_end_ns = ~UINT64_C(2000);
+    result->chase_not_begin_ns = ~UINT64_C(1000);
+    result->chase_end_ns = 2000;
+}
+
+/* Two of three lines are at home in part 0. */
+static void run_sm_homes(const struct kernel_way *way)
+{
+    uint32_t *found = (uint32_t *)(uintptr_t)way->found;
+    found[0] = way->lines / 3 * 2;
+    found[1] = way->lines / 3;
+}
+
+/* A launch takes 1000 ns per pass, twice as long if the lines are far. What is read once must have
+ * been written by the SMs near it. */
+static void run_sm_way(const char *name, const struct kernel_way *way)
+{
+    static bool fresh[2];
+    struct kernel_way_result *result = (struct kernel_way_result *)(uintptr_t)way->result;
+    bool reads = strcmp(name, "read") == 0;
+    for (uint32_t part = 0; part < 2; part++) {
+        if (!(way->parts >> part & 1))
+            continue;
+        if (reads && !fresh[part ^ way->far])
+            return;
+        fresh[part ^ way->far] = !reads && !way->far;
+    }
+    result->not_begin_ns = ~UINT64_C(5000);
+    result->end_ns = 5000 + UINT64_C(1000) * way->passes * (way->far ? 2 : 1);
+}
+
 /* Each load takes 20 cycles, and as many more as there are bytes between two lanes and in a load.
  * Warp w begins w cycles later. */
 static void run_shared_load(const char *name, unsigned block,
@@ -302,6 +352,12 @@ void fake_kernels_run(const char *name, unsigned grid, unsigned block, void **pa
         run_sm_memory(parameters[0]);
     else if (strcmp(name, "sm_map_atomics") == 0)
         run_sm_atomics(parameters[0]);
+    else if (strcmp(name, "sm_map_loaded") == 0)
+        run_sm_loaded(parameters[0]);
+    else if (strcmp(name, "sm_map_homes") == 0)
+        run_sm_homes(parameters[0]);
+    else if (strncmp(name, "sm_map_way_", 11) == 0)
+        run_sm_way(name + 11, parameters[0]);
     else if (strncmp(name, "shared_load_", 12) == 0)
         run_shared_load(name + 12, block, parameters[0]);
     else if (strncmp(name, "cluster_", 8) == 0 || strcmp(name, "bulk_copy") == 0)

@@ -256,6 +256,72 @@ static void sm_maps(void **state)
     assert_int_equal(device_map_sms(device, &none, &answer, &err), -EINVAL);
 }
 
+/* Two of four SMs time loads; the bytes of the others count, and only if they read all the time. */
+static void chases_under_load(void **state)
+{
+    (void)state;
+    struct device_loaded_chase asked = {
+        .footprint_bytes = 1 << 20, .chasers = 2, .window_cycles = 4000};
+    struct device_loaded_chase_answer answer;
+    struct err err = {0};
+    static const struct {
+        bool quiet;
+        uint64_t limit_bytes, bytes;
+    } rows[] = {{false, 0, 200 * 2048}, {false, 1 << 20, 2 * 2048}, {true, 0, 0}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        asked.quiet = rows[i].quiet;
+        asked.limit_bytes = rows[i].limit_bytes;
+        assert_int_equal(device_chase_loaded(device, &asked, &answer, &err), 0);
+        assert_true(answer.bytes == rows[i].bytes && answer.elapsed_ns == 4000);
+        assert_true(answer.loads == 20 && answer.cycles == 10000 && answer.squares == 5000000);
+    }
+    asked.quiet = false;
+    setenv("FAKE_CUDA_LATE", "1", 1);
+    assert_int_equal(device_chase_loaded(device, &asked, &answer, &err), -EBUSY);
+    unsetenv("FAKE_CUDA_LATE");
+    setenv("FAKE_CUDA_SHARED", "1", 1);
+    assert_int_equal(device_chase_loaded(device, &asked, &answer, &err), -EBUSY);
+    unsetenv("FAKE_CUDA_SHARED");
+    asked.chasers = 4;
+    assert_int_equal(device_chase_loaded(device, &asked, &answer, &err), -ENOTSUP);
+    asked.chasers = 0;
+    assert_int_equal(device_chase_loaded(device, &asked, &answer, &err), -EINVAL);
+    asked = (struct device_loaded_chase){
+        .footprint_bytes = 3 << 20, .chasers = 1, .window_cycles = 4000};
+    assert_int_equal(device_chase_loaded(device, &asked, &answer, &err), -EINVAL);
+}
+
+/* 24576 lines, two of three at home in part 0: whole chunks of 128 lines count. */
+static void ways(void **state)
+{
+    (void)state;
+    static const uint8_t parts[] = {0, 0, 1, 1}, wrong[] = {0, 1, 2, 0};
+    struct device_way way = {.footprint_bytes = 3 << 20,
+                             .total_bytes = 3 << 20,
+                             .split_cycles = 400,
+                             .part_of_sm = parts};
+    struct device_way_answer answer;
+    struct err err = {0};
+    for (int work = 0; work < DEVICE_WAY_WORK_COUNT; work++)
+        for (uint32_t p = 1; p <= 3; p++)
+            for (int far = 0; far < 2; far++) {
+                uint64_t homes = far ? (p >> 1 | p << 1) & 3 : p;
+                uint64_t once = ((homes & 1) * 2 + (homes >> 1)) << 20;
+                way.work = (enum device_way_work)work;
+                way.parts = p;
+                way.far = far;
+                assert_int_equal(device_cross_way(device, &way, &answer, &err), 0);
+                assert_true(answer.lines[0] == 16384 && answer.lines[1] == 8192);
+                assert_true(answer.bytes == 2 * once);
+                assert_true(answer.elapsed_ns == (far ? 4000 : 2000));
+            }
+    way.part_of_sm = wrong;
+    assert_int_equal(device_cross_way(device, &way, &answer, &err), -EINVAL);
+    way.part_of_sm = parts;
+    way.parts = 4;
+    assert_int_equal(device_cross_way(device, &way, &answer, &err), -EINVAL);
+}
+
 static void check_samples(const struct device_load_answer *answer)
 {
     for (size_t i = 1; i < answer->sample_count; i++) {
@@ -332,6 +398,8 @@ int main(void)
         cmocka_unit_test(memory_that_is_too_little_is_given_back),
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sm_maps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(chases_under_load, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ways, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sustained_load_errors, set_up, tear_down),
     };
