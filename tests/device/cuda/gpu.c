@@ -369,6 +369,36 @@ static void sms_load_memory(void **state)
     assert_true(least > 400 && most < 5000);
 }
 
+/* A load takes longer the more others read, and half of the limit is half of what they read. */
+static void loads_beside_readers(void **state)
+{
+    (void)state;
+    const uint64_t l2_bytes = device_limits(device)->l2_reported_bytes;
+    struct err err = {0};
+    for (int cold = 0; cold < 2; cold++) {
+        struct device_loaded_chase asked = {
+            .cold = cold, .footprint_bytes = 1 << 20, .chasers = 1, .window_cycles = 1 << 18};
+        struct device_loaded_chase_answer all, half, none;
+        while (asked.footprint_bytes * 4 <= l2_bytes * (cold ? 64 : 1))
+            asked.footprint_bytes *= 2;
+        if (device_chase_loaded(device, &asked, &all, &err) ||
+            device_chase_loaded(device, &asked, &all, &err))
+            fail_msg("%s", err.text);
+        asked.limit_bytes = all.bytes / 2;
+        assert_int_equal(device_chase_loaded(device, &asked, &half, NULL), 0);
+        asked.quiet = true;
+        assert_int_equal(device_chase_loaded(device, &asked, &none, NULL), 0);
+        print_message(
+            "%s: %.0f cycles, %.0f at %.0f GB/s, %.0f at %.0f GB/s\n", cold ? "memory" : "L2",
+            (double)none.cycles / (double)none.loads, (double)half.cycles / (double)half.loads,
+            (double)half.bytes / (double)half.elapsed_ns, (double)all.cycles / (double)all.loads,
+            (double)all.bytes / (double)all.elapsed_ns);
+        assert_true(none.bytes == 0 && none.loads > 100);
+        assert_true(fabs((double)half.bytes / (double)asked.limit_bytes - 1) < 0.1);
+        assert_true(all.cycles * none.loads > none.cycles * all.loads);
+    }
+}
+
 static void identity_and_clocks(void **state)
 {
     (void)state;
@@ -434,6 +464,7 @@ int main(void)
         cmocka_unit_test(l2_streams_have_nothing_in_common),
         cmocka_unit_test(l2_streams_by_accesses_in_flight),
         cmocka_unit_test(sms_read_l2),
+        cmocka_unit_test(loads_beside_readers),
         cmocka_unit_test(sms_load_memory),
     };
     rc = cmocka_run_group_tests(tests, NULL, NULL);
