@@ -688,6 +688,42 @@ static int straight_check(const struct device *device, const void *request, stru
     return 0;
 }
 
+/* Jumping code. */
+
+static const struct field walk_rows[] = {
+    {FIELD(struct device_walk, sm, U32)},
+    {FIELD(struct device_walk, repeats, U32)},
+    {FIELD(struct device_walk, blocks, U32)},
+    {FIELD(struct device_walk, stride, U32)},
+    {FIELD(struct device_walk, constant_bytes, U32)},
+    {FIELD(struct device_walk, constant_stride, U32)},
+};
+static const struct fields walk_fields = {FIELDS(struct device_walk, walk_rows)};
+static const struct field walk_answer_rows[] = {
+    {FIELD(struct device_walk_answer, block_bytes, U32)},
+    {FIELD(struct device_walk_answer, code_cycles, U64)},
+    {FIELD(struct device_walk_answer, constant_cycles, U64)},
+};
+static const struct fields walk_answer_fields = {
+    FIELDS(struct device_walk_answer, walk_answer_rows)};
+
+static int walk_check(const struct device *device, const void *request, struct err *err)
+{
+    const struct device_walk *walk = request;
+    if (walk->sm >= device->limits.sm_count || !walk->repeats ||
+        walk->stride < DEVICE_WALK_STRIDE_MIN || walk->stride > DEVICE_WALK_STRIDE_MAX ||
+        walk->blocks < walk->stride || walk->blocks > DEVICE_WALK_BLOCKS_MAX)
+        return err_set(err, -EINVAL, "SM %u, %u blocks %u apart, %u repeats", walk->sm,
+                       walk->blocks, walk->stride, walk->repeats);
+    if (walk->constant_bytes > device->limits.constant_bytes ||
+        (walk->constant_bytes &&
+         (!walk->constant_stride || walk->constant_stride % sizeof(uint32_t) ||
+          walk->constant_stride > walk->constant_bytes)))
+        return err_set(err, -EINVAL, "%u bytes of constants, %u apart", walk->constant_bytes,
+                       walk->constant_stride);
+    return 0;
+}
+
 /* Clusters and bulk copies. */
 
 static const char *const cluster_names[] = {"places", "loads", "read", "copy"};
@@ -845,6 +881,9 @@ static const struct device_call_row rows[DEVICE_CALL_COUNT] = {
     [DEVICE_CALL_STRAIGHT] = {ROW("straight", &straight_fields, &straight_answer_fields, -ENOSYS,
                                   "this device executes no straight code"),
                               .check = straight_check},
+    [DEVICE_CALL_WALK] = {ROW("walk", &walk_fields, &walk_answer_fields, -ENOSYS,
+                              "this device executes no jumping code"),
+                          .check = walk_check},
     [DEVICE_CALL_CLUSTER] = {ROW("cluster", &cluster_fields, &cluster_answer_fields, -ENOSYS,
                                  "this device launches no clusters"),
                              .check = cluster_check, .finish = cluster_finish,
@@ -959,6 +998,7 @@ CALL_FUNCTION(device_load_shared, DEVICE_CALL_SHARED_LOAD, struct device_shared_
               struct device_shared_load_answer)
 CALL_FUNCTION(device_run_straight, DEVICE_CALL_STRAIGHT, struct device_straight,
               struct device_straight_answer)
+CALL_FUNCTION(device_run_walk, DEVICE_CALL_WALK, struct device_walk, struct device_walk_answer)
 CALL_FUNCTION(device_run_cluster, DEVICE_CALL_CLUSTER, struct device_cluster,
               struct device_cluster_answer)
 CALL_FUNCTION(device_copy_bulk, DEVICE_CALL_BULK, struct device_bulk, struct device_bulk_answer)

@@ -18,6 +18,8 @@ struct device_shared_load; /* shared_load.h */
 struct device_shared_load_answer;
 struct device_straight; /* straight.h */
 struct device_straight_answer;
+struct device_walk;
+struct device_walk_answer;
 
 /* Bandwidth: every thread streams. */
 enum device_stream_kind {
@@ -466,7 +468,8 @@ struct device_peers {
     CALL(BULK, copy_bulk)                                                                          \
     CALL(TICKETS, stream_tickets)                                                                  \
     CALL(LOADED_CHASE, chase_loaded)                                                               \
-    CALL(WAY, cross_way)
+    CALL(WAY, cross_way)                                                                           \
+    CALL(WALK, run_walk)
 
 #define DEVICE_CALL_NUMBER(name, function) DEVICE_CALL_##name,
 enum device_call {

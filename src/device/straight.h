@@ -1,7 +1,10 @@
 /* Straight code: a long program without branches, in two copies at different addresses. One warp
  * executes the last `length` instructions of a copy again and again. How long one takes shows which
  * cache of instructions the program fits into. The second copy is shorter, since the driver takes a
- * second to compile 20,000 instructions. */
+ * second to compile 20,000 instructions.
+ *
+ * Jumping code: blocks of a few instructions, each of which ends with a jump over `stride` - 1
+ * others, so that fetching ahead does not help. Behind a pass, the warp can chase constants. */
 #ifndef GPUMEMTOPO_DEVICE_STRAIGHT_H
 #define GPUMEMTOPO_DEVICE_STRAIGHT_H
 
@@ -39,5 +42,25 @@ size_t device_straight_length_count(uint32_t copy);
  * driver. */
 int device_run_straight(struct device *device, const struct device_straight *straight,
                         struct device_straight_answer *out_answer, struct err *err);
+
+enum { DEVICE_WALK_BLOCKS_MAX = 1280, DEVICE_WALK_STRIDE_MIN = 3, DEVICE_WALK_STRIDE_MAX = 61 };
+
+/* On an SM, all others idle: once untimed and then `repeats` times, each of the first `blocks`
+ * blocks of the program once, then one load of each `constant_stride` bytes of the first
+ * `constant_bytes` of constant memory. */
+struct device_walk {
+    uint32_t sm, repeats;
+    uint32_t blocks;                          /* at least `stride` */
+    uint32_t stride;                          /* of jumps, in blocks */
+    uint32_t constant_bytes, constant_stride; /* 0: no constants */
+};
+struct device_walk_answer {
+    uint32_t block_bytes;
+    uint64_t code_cycles, constant_cycles; /* of all repeats together */
+};
+
+/* Executes it. Errors as those of straight code. */
+int device_run_walk(struct device *device, const struct device_walk *walk,
+                    struct device_walk_answer *out_answer, struct err *err);
 
 #endif

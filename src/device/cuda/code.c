@@ -11,14 +11,55 @@
 #include "base/str.h"
 #include "device/cuda/code_text.h"
 #include "device/cuda/gpu.h"
+#include "device/cuda/kernels.h"
 #include "device/straight.h"
 
 /* Since Volta every instruction has 16 bytes; the lowest 12 bits are its operation. */
-enum { INSTRUCTION_BYTES = 16, OPERATION_MASK = 0xfff, OPERATION_NOP = 0x918 };
+enum {
+    INSTRUCTION_BYTES = 16,
+    OPERATION_MASK = 0xfff,
+    OPERATION_NOP = 0x918,
+    OPERATION_COMPARE = 0x80c, /* of a register with a constant */
+    OPERATION_BRANCH = 0x947,
+    OPERATION_BRANCH_UNIFORM = 0x547,
+};
 
 static int is_inside(uint64_t offset, uint64_t length, size_t size)
 {
     return offset <= size && length <= size - offset;
+}
+
+static uint64_t operation_at(const unsigned char *code, uint64_t at)
+{
+    uint16_t word;
+    memcpy(&word, code + at, sizeof word);
+    return word & OPERATION_MASK;
+}
+
+/* The 32-bit constant of the comparison at a place; 0 if there is none. */
+static uint32_t compared_at(const unsigned char *code, uint64_t at)
+{
+    uint32_t constant;
+    memcpy(&constant, code + at + sizeof constant, sizeof constant);
+    return operation_at(code, at) == OPERATION_COMPARE ? constant : 0;
+}
+
+/* The branches are at the end of a block. */
+static void count_blocks(const unsigned char *code, uint64_t size, struct machine_code *found)
+{
+    for (uint64_t at = 0; at + CODE_BLOCK_BYTES + INSTRUCTION_BYTES <= size;
+         at += INSTRUCTION_BYTES) {
+        uint64_t next = at + CODE_BLOCK_BYTES;
+        if (!compared_at(code, at) || !compared_at(code, next) ||
+            compared_at(code, next) != compared_at(code, at) + 1)
+            continue;
+        if (found->blocks++)
+            continue;
+        while (next > at && operation_at(code, next - INSTRUCTION_BYTES) != OPERATION_BRANCH &&
+               operation_at(code, next - INSTRUCTION_BYTES) != OPERATION_BRANCH_UNIFORM)
+            next -= INSTRUCTION_BYTES;
+        found->block_at = next;
+    }
 }
 
 static struct machine_code count_in(const unsigned char *code, uint64_t size)
@@ -26,9 +67,7 @@ static struct machine_code count_in(const unsigned char *code, uint64_t size)
     struct machine_code found = {0};
     uint64_t counts[OPERATION_MASK + 1] = {0};
     for (uint64_t at = 0; at + INSTRUCTION_BYTES <= size; at += INSTRUCTION_BYTES) {
-        uint16_t word;
-        memcpy(&word, code + at, sizeof word);
-        word &= OPERATION_MASK;
+        uint64_t word = operation_at(code, at);
         if (word == OPERATION_NOP)
             continue;
         found.count++;
@@ -36,6 +75,7 @@ static struct machine_code count_in(const unsigned char *code, uint64_t size)
         if (counts[word] > found.most)
             found.most = counts[word];
     }
+    count_blocks(code, size, &found);
     return found;
 }
 
@@ -298,7 +338,8 @@ static size_t places_bytes(const struct cuda_gpu *gpu)
 }
 
 /* The meeting is behind the places. */
-static int upload_straight_places(struct cuda_gpu *gpu, const struct device_straight *straight,
+static int upload_straight_places(struct cuda_gpu *gpu, const uint32_t *sms,
+                                  const struct straight_place *jobs, uint32_t count,
                                   struct err *err)
 {
     size_t size = places_bytes(gpu) + sizeof(struct straight_meeting);
@@ -307,35 +348,28 @@ static int upload_straight_places(struct cuda_gpu *gpu, const struct device_stra
         return rc;
     struct straight_place *places = gpu->claims.host;
     memset(places, 0, size);
-    for (uint32_t i = 0; i < straight->job_count; i++) {
-        const struct device_straight_job *job = &straight->jobs[i];
-        places[gpu->sm_ids[job->sm]] = (struct straight_place){
-            .entry = code_text_straight_entry(job->copy, job->length), .repeats = job->repeats};
-    }
+    for (uint32_t i = 0; i < count; i++)
+        places[gpu->sm_ids[sms[i]]] = jobs[i];
     *(struct straight_meeting *)(places + gpu->sm_id_count) =
-        (struct straight_meeting){.expected = straight->job_count};
+        (struct straight_meeting){.expected = count};
     return staging_upload(gpu, &gpu->claims, size, err);
 }
 
-static int take_straight_results(struct cuda_gpu *gpu, const struct device_straight *straight,
-                                 struct device_straight_answer *answer, struct err *err)
+/* What the block on an SM has written. */
+static int straight_result_of(const struct cuda_gpu *gpu, uint32_t sm,
+                              struct straight_result *out_result, struct err *err)
 {
     const struct straight_result *results = gpu->results.host;
-    uint32_t blocks = gpu->base.limits.sm_count;
-    answer->instruction_bytes = INSTRUCTION_BYTES;
-    for (uint32_t i = 0; i < straight->job_count; i++) {
-        uint32_t block = 0, id = gpu->sm_ids[straight->jobs[i].sm];
-        while (block < blocks && (results[block].sm_id != id || !results[block].repeats))
-            block++;
-        if (block == blocks)
-            return err_set(err, -EBUSY, "SM %u took no block", straight->jobs[i].sm);
-        answer->cycles[i] = results[block].cycles;
-    }
-    return 0;
+    for (uint32_t block = 0; block < gpu->base.limits.sm_count; block++)
+        if (results[block].sm_id == gpu->sm_ids[sm] && results[block].repeats) {
+            *out_result = results[block];
+            return 0;
+        }
+    return err_set(err, -EBUSY, "SM %u took no block", sm);
 }
 
 /* A block takes most of its SM's shared memory, so that every SM has one. */
-static int launch_straight(struct cuda_gpu *gpu, struct err *err)
+static int launch_straight(struct cuda_gpu *gpu, CUfunction kernel, uint32_t loads, struct err *err)
 {
     uint32_t blocks = gpu->base.limits.sm_count;
     uint32_t shared = (uint32_t)gpu->base.limits.shared_bytes_max - RESERVED_BYTES;
@@ -344,16 +378,16 @@ static int launch_straight(struct cuda_gpu *gpu, struct err *err)
     if (!rc)
         rc = code_program_upload_data(gpu, OPERAND_BITS, err);
     if (!rc)
-        rc = cuda_check(
-            gpu,
-            gpu->driver->cuFuncSetAttribute(
-                gpu->straight, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared),
-            "cuFuncSetAttribute", err);
+        rc = cuda_check(gpu,
+                        gpu->driver->cuFuncSetAttribute(
+                            kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared),
+                        "cuFuncSetAttribute", err);
     if (rc)
         return rc;
     CUdeviceptr meeting = gpu->claims.device + places_bytes(gpu);
-    void *parameters[] = {&gpu->results.device, &gpu->claims.device, &meeting, &gpu->jobs.device};
-    rc = cuda_launch(gpu, gpu->straight, blocks, WARP_LANES, shared, parameters, err);
+    void *parameters[] = {&gpu->results.device, &gpu->claims.device, &meeting, &gpu->jobs.device,
+                          &loads};
+    rc = cuda_launch(gpu, kernel, blocks, WARP_LANES, shared, parameters, err);
     if (!rc)
         rc = staging_download(gpu, &gpu->results, size, err);
     return rc ? rc : cuda_wait(gpu, err);
@@ -364,19 +398,138 @@ int cuda_run_straight(struct device *device, const void *request, void *answer, 
     const struct device_straight *straight = request;
     struct device_straight_answer *out_answer = answer;
     struct cuda_gpu *gpu = cuda_of(device);
+    struct straight_place places[DEVICE_STRAIGHT_JOBS];
+    uint32_t sms[DEVICE_STRAIGHT_JOBS];
     int rc = cuda_set_current(gpu, err);
     if (!rc)
         rc = prepare_straight(gpu, err);
     if (rc)
         return rc;
-    for (int i = 0; i < TRIES; i++) {
-        rc = upload_straight_places(gpu, straight, err);
-        if (!rc)
-            rc = launch_straight(gpu, err);
-        if (!rc)
-            rc = take_straight_results(gpu, straight, out_answer, err);
-        if (rc != -EBUSY)
-            return rc;
+    for (uint32_t i = 0; i < straight->job_count; i++) {
+        const struct device_straight_job *job = &straight->jobs[i];
+        sms[i] = job->sm;
+        places[i] = (struct straight_place){
+            .entry = code_text_straight_entry(job->copy, job->length), .repeats = job->repeats};
     }
+    for (int i = 0; i < TRIES; i++) {
+        rc = upload_straight_places(gpu, sms, places, straight->job_count, err);
+        if (!rc)
+            rc = launch_straight(gpu, gpu->straight, 0, err);
+        for (uint32_t k = 0; k < straight->job_count && !rc; k++) {
+            struct straight_result result = {0};
+            rc = straight_result_of(gpu, straight->jobs[k].sm, &result, err);
+            if (!rc)
+                out_answer->cycles[k] = result.cycles;
+        }
+        if (rc != -EBUSY)
+            break;
+    }
+    out_answer->instruction_bytes = INSTRUCTION_BYTES;
+    return rc;
+}
+
+/* Of so few blocks, the first text is compiled: it shows where the blocks begin. */
+enum { TRIAL_BLOCKS = 2 * DEVICE_WALK_STRIDE_MAX };
+
+/* Of the distances between neighbouring blocks, so many may be longer: the compiler fills gaps. */
+static const double ODD_BLOCKS_SHARE = 0.02;
+
+static int compile_walk(struct cuda_gpu *gpu, uint32_t capability, const struct walk_text *walk,
+                        struct code_program *out_program, struct err *err)
+{
+    const struct code_target target = {capability, gpu->driver->version};
+    struct strbuf text = {0};
+    *out_program = (struct code_program){0};
+    code_text_write_walk(&target, walk, &text);
+    int rc = code_program_compile(gpu, &text, "walk", capability, true, out_program, err);
+    strbuf_fini(&text);
+    double pairs = walk->blocks - walk->stride - 1;
+    if (!rc && (double)out_program->machine.blocks < (1 - ODD_BLOCKS_SHARE) * pairs)
+        rc = err_set(err, -ENOTSUP, "the compiler has moved the blocks of jumping code");
+    if (rc && out_program->module)
+        gpu->driver->cuModuleUnload(out_program->module);
+    return rc;
+}
+
+/* Blocks begin where lines of the caches begin. */
+static int prepare_walk(struct cuda_gpu *gpu, uint32_t stride, struct err *err)
+{
+    struct code_program program;
+    struct walk_text walk = {.stride = stride, .blocks = TRIAL_BLOCKS};
+    int major = 0, minor = 0;
+    size_t size = 0;
+    if (gpu->walk_module && gpu->walk_stride == stride)
+        return 0;
+    int rc = cuda_capability(gpu, &major, &minor, err);
+    if (rc)
+        return rc;
+    uint32_t capability = (uint32_t)(10 * major + minor);
+    if (capability < VOLTA_CAPABILITY)
+        return err_set(err, -ENOTSUP, "the machine code of GPUs before Volta cannot be checked");
+    rc = compile_walk(gpu, capability, &walk, &program, err);
+    if (rc)
+        return rc;
+    gpu->driver->cuModuleUnload(program.module);
+    walk.padding = (uint32_t)(-program.machine.block_at % CODE_BLOCK_BYTES / INSTRUCTION_BYTES);
+    walk.blocks = DEVICE_WALK_BLOCKS_MAX;
+    rc = compile_walk(gpu, capability, &walk, &program, err);
+    if (rc)
+        return rc;
+    if (gpu->walk_module)
+        gpu->driver->cuModuleUnload(gpu->walk_module);
+    gpu->walk_module = program.module;
+    gpu->walk = program.kernel;
+    gpu->walk_stride = stride;
+    return cuda_check(
+        gpu, gpu->driver->cuModuleGetGlobal(&gpu->walk_constants, &size, gpu->walk_module, "chain"),
+        "constants of jumping code", err);
+}
+
+/* A ring: each word has the offset of the next one. */
+static int upload_walk_constants(struct cuda_gpu *gpu, const struct device_walk *walk,
+                                 uint32_t loads, struct err *err)
+{
+    if (!loads)
+        return 0;
+    int rc = staging_grow(gpu, &gpu->constants, KERNEL_CONSTANT_BYTES, err);
+    if (rc)
+        return rc;
+    uint32_t *words = gpu->constants.host;
+    memset(words, 0, KERNEL_CONSTANT_BYTES);
+    for (uint32_t i = 0; i < loads; i++)
+        words[i * walk->constant_stride / sizeof *words] = (i + 1) % loads * walk->constant_stride;
+    return cuda_check(gpu,
+                      gpu->driver->cuMemcpyHtoDAsync(gpu->walk_constants, words,
+                                                     KERNEL_CONSTANT_BYTES, gpu->streams[0]),
+                      "uploading constants", err);
+}
+
+int cuda_run_walk(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_walk *walk = request;
+    struct device_walk_answer *out_answer = answer;
+    struct cuda_gpu *gpu = cuda_of(device);
+    const struct straight_place place = {walk->blocks, walk->repeats};
+    uint32_t loads = walk->constant_bytes ? walk->constant_bytes / walk->constant_stride : 0;
+    int rc = cuda_set_current(gpu, err);
+    if (!rc)
+        rc = prepare_walk(gpu, walk->stride, err);
+    if (!rc)
+        rc = upload_walk_constants(gpu, walk, loads, err);
+    if (rc)
+        return rc;
+    for (int i = 0; i < TRIES; i++) {
+        struct straight_result result = {0};
+        rc = upload_straight_places(gpu, &walk->sm, &place, 1, err);
+        if (!rc)
+            rc = launch_straight(gpu, gpu->walk, loads, err);
+        if (!rc)
+            rc = straight_result_of(gpu, walk->sm, &result, err);
+        out_answer->code_cycles = result.cycles;
+        out_answer->constant_cycles = result.constant_cycles;
+        if (rc != -EBUSY)
+            break;
+    }
+    out_answer->block_bytes = CODE_BLOCK_BYTES;
     return rc;
 }

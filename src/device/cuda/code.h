@@ -6,9 +6,11 @@
 #include <stdint.h>
 
 /* The machine instructions of a kernel, without those that only fill up its end, and how many of
- * them are the most frequent operation. */
+ * them are the most frequent operation. Of jumping code: how often two blocks that follow each
+ * other are CODE_BLOCK_BYTES apart, told by the constants that they compare with; and where the
+ * second one begins, in bytes. */
 struct machine_code {
-    uint64_t count, most;
+    uint64_t count, most, blocks, block_at;
 };
 
 /* Of a cubin (an ELF file in memory); zeros if it is not of the form that GPUs since Volta have. */

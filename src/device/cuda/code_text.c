@@ -218,9 +218,11 @@ static void write_straight_head(const struct code_target *target, struct strbuf 
 /* Leaves `entry` and `asked`; blocks without a job end here. */
 static void write_claim(struct strbuf *text)
 {
-    strbuf_puts(text, "ld.param.u64 out, [results];\nld.param.u64 at, [places];\n"
-                      "mov.u32 block, %ctaid.x;\nmul.wide.u32 begin, block, 16;\n"
-                      "add.u64 out, out, begin;\n"
+    strbuf_printf(text,
+                  "ld.param.u64 out, [results];\nld.param.u64 at, [places];\n"
+                  "mov.u32 block, %%ctaid.x;\nmul.wide.u32 begin, block, %zu;\n",
+                  sizeof(struct straight_result));
+    strbuf_puts(text, "add.u64 out, out, begin;\n"
                       "mov.u32 id, %smid;\nmul.wide.u32 begin, id, 8;\nadd.u64 at, at, begin;\n"
                       "mov.u32 lane, %laneid;\nsetp.eq.u32 first, lane, 0;\n"
                       "ld.global.b32 entry, [at];\nmov.u32 asked, 0;\n"
@@ -284,4 +286,76 @@ void code_text_write_straight(const struct code_target *target, struct strbuf *o
     for (uint32_t i = 0; i < CHAINS; i++)
         strbuf_printf(out_text, "@never st.global.b32 [in+%u], r%u;\n", i * WORD_BYTES, i);
     strbuf_puts(out_text, "sub.u64 end, end, begin;\nst.global.b64 [out], end;\nret;\n}\n");
+}
+
+/* Jumping code. Block i goes on to block i + stride, as long as that is one of the first `n`; then
+ * to the first block of the next residue class, from high to low. What follows a block in memory is
+ * reached only if `away` is false, which the compiler cannot know: so it leaves the blocks where
+ * they are. A block is CODE_BLOCK_BYTES long: 5 multiply-adds, a comparison, two branches. */
+enum { BLOCK_FILL = 5, LAST_BLOCK_FILL = 7 };
+
+static void write_block(const struct walk_text *walk, uint32_t i, struct strbuf *text)
+{
+    uint32_t next = i + walk->stride, class = i % walk->stride;
+    strbuf_printf(text, "block%u:\n", i);
+    for (uint32_t k = 0; k < (next < walk->blocks ? BLOCK_FILL : LAST_BLOCK_FILL); k++)
+        strbuf_printf(text, "fma.rn.f32 r%u,r%u,a,b;\n", k, k);
+    if (next < walk->blocks)
+        strbuf_printf(text, "setp.gt.u32 on, entry, %u;\n@on bra.uni block%u;\n", next, next);
+    if (class)
+        strbuf_printf(text, "@away bra.uni block%u;\n", class - 1);
+    else
+        strbuf_puts(text, "@away bra.uni walked;\n");
+}
+
+/* Constants are loaded by an offset that every lane has by itself: the compiler must not make it a
+ * uniform load. */
+static void write_walk_constants(struct strbuf *text)
+{
+    strbuf_puts(text, "walked:\nmov.u64 end, %clock64;\nsub.u64 end, end, begin;\n"
+                      "@timed add.u64 code, code, end;\nmov.u32 k, loads;\n"
+                      "setp.eq.u32 more, k, 0;\n@more bra.uni over;\nmov.u64 begin, %clock64;\n"
+                      "chase:\nld.const.u32 offset, [offset];\nsub.u32 k, k, 1;\n"
+                      "setp.ne.u32 more, k, 0;\n@more bra.uni chase;\n"
+                      "add.u32 a, a, offset;\nmov.u64 end, %clock64;\nsub.u64 end, end, begin;\n"
+                      "@timed add.u64 constants, constants, end;\n"
+                      "over:\nsub.u32 left, left, 1;\nsetp.ne.u32 more, left, 0;\n"
+                      "@more bra.uni again;\n");
+}
+
+void code_text_write_walk(const struct code_target *target, const struct walk_text *walk,
+                          struct strbuf *out_text)
+{
+    write_target(target, false, out_text);
+    strbuf_puts(out_text, ".const .align 256 .b32 chain[16384];\n"
+                          ".visible .entry walk(.param .u64 results, .param .u64 places,\n"
+                          "    .param .u64 meeting, .param .u64 data, .param .u32 constant_loads)\n"
+                          "{\n");
+    strbuf_printf(out_text,
+                  ".reg .b32 r<%d>, a, b, id, lane, block, left, asked, entry, offset, loads, k;\n"
+                  ".reg .b64 out, in, at, begin, end, code, constants;\n"
+                  ".reg .pred first, more, never, none, waits, on, away, timed;\n",
+                  CHAINS);
+    write_claim(out_text);
+    write_straight_operands(out_text);
+    strbuf_printf(out_text,
+                  "ld.global.b32 offset, [in+%d];\nld.param.u32 loads, [constant_loads];\n",
+                  (CODE_LANE_WORDS - 1) * WORD_BYTES);
+    for (uint32_t i = 0; i < walk->padding; i++)
+        strbuf_printf(out_text, "fma.rn.f32 r%u,r%u,a,b;\n", i % CHAINS, i % CHAINS);
+    strbuf_printf(out_text,
+                  "setp.ne.u32 away, asked, 0xffffffff;\nmov.u64 code, 0;\n"
+                  "mov.u64 constants, 0;\nadd.u32 left, asked, 1;\nagain:\n"
+                  "setp.le.u32 timed, left, asked;\nmov.u64 begin, %%clock64;\n"
+                  "@away bra.uni block%u;\n",
+                  walk->stride - 1);
+    for (uint32_t i = 0; i < walk->blocks; i++)
+        write_block(walk, i, out_text);
+    write_walk_constants(out_text);
+    strbuf_puts(out_text, "setp.eq.u32 never, asked, 0xffffffff;\n@never st.global.b32 [in], a;\n");
+    for (uint32_t i = 0; i < CHAINS; i++)
+        strbuf_printf(out_text, "@never st.global.b32 [in+%u], r%u;\n", i * WORD_BYTES, i);
+    strbuf_printf(out_text,
+                  "st.global.b64 [out], code;\nst.global.b64 [out+%zu], constants;\nret;\n}\n",
+                  offsetof(struct straight_result, constant_cycles));
 }

@@ -9,7 +9,8 @@
 
 enum {
     CODE_LANE_WORDS =
-        16, /* of 8 bytes that each lane reads: operands, then the chains' first values */
+        16, /* of 8 bytes that each lane reads: operands, then the chains' first values, then 0 */
+    CODE_BLOCK_BYTES = 128, /* of jumping code */
 };
 
 /* What compiles a program: the compute capability of the GPU, such as 90, and the version of CUDA
@@ -37,7 +38,7 @@ size_t code_text_words(const struct device_code *code, const struct instruction 
 
 /* By the hardware's id of the SM. */
 struct straight_place {
-    uint32_t entry;   /* code_text_straight_entry */
+    uint32_t entry;   /* code_text_straight_entry; of jumping code: blocks */
     uint32_t repeats; /* 0: nothing to do. The first block on the SM takes it and leaves 0. */
 };
 
@@ -50,6 +51,7 @@ struct straight_meeting {
 struct straight_result {
     uint64_t cycles;
     uint32_t sm_id, repeats; /* 0: it had no job, or the others did not come */
+    uint64_t constant_cycles;
 };
 
 /* The kernel is called "straight"; a block has one warp. Parameters: results (struct
@@ -59,5 +61,15 @@ void code_text_write_straight(const struct code_target *target, struct strbuf *o
 
 /* The number of the label where the last `length` instructions of a copy begin. */
 uint32_t code_text_straight_entry(uint32_t copy, uint32_t length);
+
+/* Jumping code: so many blocks, and instructions before them. */
+struct walk_text {
+    uint32_t stride, blocks, padding;
+};
+
+/* The kernel is called "walk". Parameters as those of "straight", and 32-bit loads of constants.
+ * The module has 64 KiB of constants called "chain". */
+void code_text_write_walk(const struct code_target *target, const struct walk_text *walk,
+                          struct strbuf *out_text);
 
 #endif

@@ -325,6 +325,8 @@ static void cuda_destroy(struct device *device)
                 driver->cuModuleUnload(gpu->modules[i]);
         if (gpu->straight_module)
             driver->cuModuleUnload(gpu->straight_module);
+        if (gpu->walk_module)
+            driver->cuModuleUnload(gpu->walk_module);
     }
     if (gpu->context && !gpu->lost)
         driver->cuDevicePrimaryCtxRelease(gpu->device);

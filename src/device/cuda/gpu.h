@@ -85,6 +85,10 @@ struct cuda_gpu {
     CUmodule modules[CUDA_KERNELS_COUNT]; /* of its kernels; loaded when first needed */
     CUmodule straight_module;             /* compiled when first needed */
     CUfunction straight;
+    CUmodule walk_module; /* the same for jumping code of one stride */
+    CUfunction walk;
+    CUdeviceptr walk_constants;
+    uint32_t walk_stride;
     CUstream streams[CUDA_STREAMS];
     CUevent events[CUDA_EVENTS];
     CUfunction chase[DEVICE_PATH_COUNT]; /* by path */

@@ -383,3 +383,9 @@ int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *
     }
     return text.jumps ? read_jumps(text.jumps, model, err) : 0;
 }
+
+int gpu_run_walk(struct device *device, const void *request, void *answer, struct err *err)
+{
+    (void)device, (void)request, (void)answer;
+    return err_set(err, -ENOSYS, "this model has no jumping code");
+}

@@ -102,6 +102,28 @@ static void straight_stays(void **state)
     assert_true(machine.count < machine.most + 200);
 }
 
+/* Blocks of jumping code stay where they are written, and begin where padding lets them begin. */
+static void blocks_stay(void **state)
+{
+    (void)state;
+    static const uint32_t strides[] = {5, 13, 29};
+    for (size_t i = 0; i < sizeof strides / sizeof *strides; i++) {
+        struct walk_text walk = {.stride = strides[i], .blocks = 100};
+        for (int trial = 0; trial < 2; trial++) {
+            struct strbuf text = {0};
+            code_text_write_walk(&hopper, &walk, &text);
+            struct machine_code machine = assembled_text(&text, "walk", "-O1", 90);
+            printf("%llu blocks from %llu on\n", (unsigned long long)machine.blocks,
+                   (unsigned long long)machine.block_at);
+            assert_int_equal(machine.blocks, walk.blocks - walk.stride - 1);
+            if (trial)
+                assert_int_equal(machine.block_at % CODE_BLOCK_BYTES, 0);
+            walk.padding = (uint32_t)(-machine.block_at % CODE_BLOCK_BYTES / 16);
+            walk.blocks = 400;
+        }
+    }
+}
+
 static void chains_stay(void **state)
 {
     (void)state;
@@ -169,10 +191,13 @@ static void not_a_cubin(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chains_stay),    cmocka_unit_test(oldest),
-        cmocka_unit_test(straight_stays), cmocka_unit_test(atomics_visit_many_words),
-        cmocka_unit_test(versions),       cmocka_unit_test(not_a_cubin)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chains_stay),
+                                       cmocka_unit_test(oldest),
+                                       cmocka_unit_test(straight_stays),
+                                       cmocka_unit_test(blocks_stay),
+                                       cmocka_unit_test(atomics_visit_many_words),
+                                       cmocka_unit_test(versions),
+                                       cmocka_unit_test(not_a_cubin)};
     assembler = argc > 1 ? argv[1] : "ptxas";
     if (!mkdtemp(folder))
         return 1;

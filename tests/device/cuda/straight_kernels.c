@@ -89,9 +89,62 @@ static void pairs(void **state)
             }
 }
 
+static struct device_walk_answer walked(const struct device_walk *walk)
+{
+    struct device_walk_answer answer;
+    struct err err = {0};
+    if (device_run_walk(device, walk, &answer, &err))
+        fail_msg("SM %u, %u blocks: %s", walk->sm, walk->blocks, err.text);
+    if (raw)
+        fprintf(raw, "walk %u %u %u %u %u %u %llu %llu\n", walk->sm, walk->stride, walk->blocks,
+                walk->constant_bytes, walk->constant_stride, walk->repeats,
+                (unsigned long long)answer.code_cycles, (unsigned long long)answer.constant_cycles);
+    return answer;
+}
+
+/* Jumping code takes longer than its instructions; with constants, which take as long as they must.
+ */
+static void walks(void **state)
+{
+    (void)state;
+    static const uint32_t strides[] = {13, 5, 29}, sms[] = {0, 1, 77};
+    static const uint32_t constants[][2] = {{65536, 256}, {49152, 256}, {32768, 256},
+                                            {65536, 768}, {65536, 128}, {65536, 64},
+                                            {65536, 512}, {65280, 1280}};
+    struct timespec a, b;
+    for (size_t s = 0; s < (raw ? COUNT_OF(strides) : 1); s++) {
+        struct device_walk walk = {.stride = strides[s], .blocks = 64, .repeats = REPEATS};
+        clock_gettime(CLOCK_MONOTONIC, &a);
+        walked(&walk);
+        clock_gettime(CLOCK_MONOTONIC, &b);
+        printf("first: %.0f ms\n",
+               1e3 * (double)(b.tv_sec - a.tv_sec) + 1e-6 * (double)(b.tv_nsec - a.tv_nsec));
+        for (size_t m = 0; m < COUNT_OF(sms); m++)
+            for (uint32_t blocks = strides[s]; blocks <= DEVICE_WALK_BLOCKS_MAX;
+                 blocks += blocks < 320 ? 1 : 8)
+                for (uint32_t k = 0; k < (raw ? 3 : 1); k++) {
+                    walk.sm = sms[m];
+                    walk.blocks = blocks;
+                    assert_true(walked(&walk).code_cycles >= 8 * (uint64_t)blocks * REPEATS);
+                }
+        for (size_t c = 0; c < (s ? 1 : COUNT_OF(constants)); c++)
+            for (uint32_t blocks = 64; blocks <= DEVICE_WALK_BLOCKS_MAX; blocks += 8)
+                for (uint32_t k = 0; k < (raw ? 3 : 1); k++) {
+                    walk.sm = 0;
+                    walk.blocks = blocks;
+                    walk.constant_bytes = constants[c][0];
+                    walk.constant_stride = constants[c][1];
+                    uint64_t loads = walk.constant_bytes / walk.constant_stride;
+                    assert_true(walked(&walk).constant_cycles >= 20 * loads * REPEATS);
+                }
+        walk.constant_bytes = walk.constant_stride = 0;
+    }
+}
+
 static int all_tests(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(curves), cmocka_unit_test(pairs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(curves), cmocka_unit_test(pairs),
+                                       cmocka_unit_test(walks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
