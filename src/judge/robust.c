@@ -212,32 +212,47 @@ static double beta_fraction(double a, double b, double x)
     return value;
 }
 
-/* Regularised incomplete beta function I_x(a, b). */
-static double beta_share(double a, double b, double x)
+/* Regularised incomplete beta function I_x(a, b); minus_ln_beta is -ln B(a, b). */
+static double beta_share(double a, double b, double minus_ln_beta, double x)
 {
     if (x <= 0 || x >= 1)
         return x <= 0 ? 0 : 1;
-    double front = portable_exp(portable_lgamma(a + b) - portable_lgamma(a) - portable_lgamma(b) +
-                                a * portable_log(x) + b * portable_log1p(-x));
+    double front = portable_exp(minus_ln_beta + a * portable_log(x) + b * portable_log1p(-x));
     if (x < (a + 1) / (a + b + 2))
         return front * beta_fraction(a, b, x) / a;
     return 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
 
+/* What the share of the tail has in common for all t: most of its time. */
+static double student_minus_ln_beta(double dof)
+{
+    double a = dof / 2, b = 0.5;
+    return portable_lgamma(a + b) - portable_lgamma(a) - portable_lgamma(b);
+}
+
+static double student_tail(double t, double dof, double minus_ln_beta)
+{
+    return beta_share(dof / 2, 0.5, minus_ln_beta, dof / (dof + t * t)) / 2;
+}
+
 double robust_student_tail(double t, double dof)
 {
-    return beta_share(dof / 2, 0.5, dof / (dof + t * t)) / 2;
+    return student_tail(t, dof, student_minus_ln_beta(dof));
 }
 
 double robust_student_quantile(double tail, double dof)
 {
     enum { DOUBLINGS = 200, HALVINGS = 60 };
-    double low = 0, high = 1;
-    for (int i = 0; i < DOUBLINGS && robust_student_tail(high, dof) > tail; i++)
+    double low = 0, high = 1, minus_ln_beta = student_minus_ln_beta(dof);
+    for (int i = 0; i < DOUBLINGS && student_tail(high, dof, minus_ln_beta) > tail; i++) {
+        low = high;
         high *= 2;
+    }
     for (int i = 0; i < HALVINGS; i++) {
         double middle = (low + high) / 2;
-        if (robust_student_tail(middle, dof) > tail)
+        if (middle == low || middle == high)
+            break;
+        if (student_tail(middle, dof, minus_ln_beta) > tail)
             low = middle;
         else
             high = middle;
