@@ -26,12 +26,12 @@ def built(source):
     return next(pathlib.Path(source).glob("obj-*"), None)
 
 
-def make_debs(source, cuda_arch):
-    """Beside the folder `source`; none without the tools of Debian."""
+def make_debs(source, cuda_arch, cflags=""):
+    """Beside the folder `source`; none without the tools of Debian. `cflags` are added to those of Debian."""
     if not shutil.which("dh") or not shutil.which("dpkg-buildpackage"):
         return []
     # Debug data would be stripped: there is no package for it.
-    env = {**os.environ, "GPUMEMTOPO_CUDA_ARCH": cuda_arch, "DEB_CFLAGS_APPEND": "-g0",
+    env = {**os.environ, "GPUMEMTOPO_CUDA_ARCH": cuda_arch, "DEB_CFLAGS_APPEND": f"-g0 {cflags}",
            "DEB_BUILD_OPTIONS": f"nocheck noautodbgsym parallel={os.cpu_count()}"}
     if not nvcc():
         env["DEB_BUILD_PROFILES"] = "pkg.gpumemtopo.nocuda"
