@@ -395,19 +395,20 @@ static int loaded_check(const struct device *device, const void *request, struct
 
 /* The way between the parts of L2. */
 
-static const char *const way_names[] = {"read", "write", "reduce"};
+static const char *const way_names[] = {"read", "write"};
 static const struct field way_rows[] = {
     {FIELD_CHOICE(struct device_way, work, way_names)},
     {FIELD(struct device_way, far, BOOL)},
     {FIELD(struct device_way, parts, U32)},
+    {FIELD(struct device_way, every, U32)},
     {FIELD(struct device_way, footprint_bytes, U64)},
     {FIELD(struct device_way, total_bytes, U64)},
     {FIELD(struct device_way, part_hash, U64)},
 };
 static const struct fields way_fields = {FIELDS(struct device_way, way_rows)};
 static const struct field way_answer_rows[] = {
-    {FIELD(struct device_way_answer, bytes, U64)},
-    {FIELD(struct device_way_answer, elapsed_ns, U64)},
+    {FIELD_ALL(struct device_way_answer, bytes, U64)},
+    {FIELD_ALL(struct device_way_answer, elapsed_ns, U64)},
     {FIELD_ALL(struct device_way_answer, lines, U64)},
 };
 static const struct fields way_answer_fields = {FIELDS(struct device_way_answer, way_answer_rows)};
@@ -415,7 +416,8 @@ static const struct fields way_answer_fields = {FIELDS(struct device_way_answer,
 static int way_check(const struct device *device, const void *request, struct err *err)
 {
     const struct device_way *asked = request;
-    if ((unsigned)asked->work >= DEVICE_WAY_WORK_COUNT || !asked->parts || asked->parts > 3)
+    if ((unsigned)asked->work >= DEVICE_WAY_WORK_COUNT || !asked->parts || asked->parts > 3 ||
+        !asked->every)
         return err_set(err, -EINVAL, "work %d of parts %u", (int)asked->work, asked->parts);
     if (!asked->footprint_bytes || !asked->split_cycles || !asked->part_of_sm)
         return err_set(err, -EINVAL, "the way is used by SMs whose parts are known");

@@ -210,15 +210,15 @@ struct device_loaded_chase_answer {
 /* The way between two parts of L2: SMs use lines whose home is in their own part or in the other.
  */
 enum device_way_work {
-    DEVICE_WAY_READ,   /* each line once, right after SMs near its home wrote it */
-    DEVICE_WAY_WRITE,  /* repeatedly */
-    DEVICE_WAY_REDUCE, /* adds 0 by atomics that return nothing, 16 bytes wide, repeatedly */
+    DEVICE_WAY_READ,  /* each line once, right after SMs near its home wrote it */
+    DEVICE_WAY_WRITE, /* repeatedly */
     DEVICE_WAY_WORK_COUNT
 };
 struct device_way {
     enum device_way_work work;
     bool far;                 /* the lines are at home in the other part */
     uint32_t parts;           /* whose SMs work: bit 0, bit 1 */
+    uint32_t every;           /* of these only the first of so many; 1: all */
     uint64_t footprint_bytes; /* of the lines of both homes */
     uint64_t total_bytes;     /* repeated work of each part, at least once over its lines */
     uint32_t split_cycles;    /* an atomic that takes longer is at a far home */
@@ -226,8 +226,8 @@ struct device_way {
     uint64_t part_hash; /* of a recorded request, in place of the parts */
 };
 struct device_way_answer {
-    uint64_t bytes, elapsed_ns;
-    uint64_t lines[2]; /* of each home */
+    uint64_t bytes[2], elapsed_ns[2]; /* by part: the middle half of its work, and its time */
+    uint64_t lines[2];                /* of each home */
 };
 
 /* Sustained load: every SM multiplies matrices and reads main memory at once, until the time is

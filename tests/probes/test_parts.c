@@ -301,10 +301,10 @@ static void the_drivers_limit_stands_beside_l2_fetch(void **state)
     "name: Split\nsms: 16\nmemory: {size: 1 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"             \
     "noise: {jitter_cycles: 2, spike_rate: 0.001, spike_cycles: 300}\n"                            \
     "l2: {size: 4 MiB, line: 128, ways: 16" l2 "}\n"                                               \
-    "bandwidth: {sm: 64, l2_read: 600, l2_write: 300, main_read: 200, main_write: 180" way "}\n"   \
+    "bandwidth: {l2_read: 600, l2_write: 300, main_read: 200, main_write: 180" way "}\n"           \
     "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n"
 
-#define SPLIT(l2) SPLIT_WAY(l2, "")
+#define SPLIT(l2) SPLIT_WAY(l2, ", sm: 64")
 
 static const struct {
     const char *model;
@@ -337,27 +337,40 @@ static void parts_have_their_sms(void **state)
     }
 }
 
-/* A part reads 300 GB/s near its SMs. The way is seen if it lets less pass. */
+/* A part reads 300 GB/s near its SMs and writes 150. The way is seen if it lets less pass than
+ * that, and no more than half of its SMs, which take 64 each, can move. */
 static void the_way_between_parts(void **state)
 {
     (void)state;
     static const struct {
         const char *model;
-        double gbs; /* 0: unsupported */
-        enum measure_bound bound;
+        double gbs[2]; /* read, written; 0: unsupported */
+        enum measure_bound bounds[2];
     } rows[] = {
-        {SPLIT_WAY(", parts: copies, far_cycles: 60", ", l2_way: 120"), 120, MEASURE_EXACT},
-        {SPLIT_WAY(", parts: homes, far_cycles: 100, part_sms: [7, 9]", ", l2_way: 240"), 240,
-         MEASURE_EXACT},
-        {SPLIT(", parts: copies, far_cycles: 60"), 300, MEASURE_AT_LEAST},
-        {SPLIT(""), 0, MEASURE_EXACT},
-        {SPLIT(", parts: homes, far_cycles: [60, 120]"), 0, MEASURE_EXACT},
+        {SPLIT_WAY(", parts: copies, far_cycles: 60", ", l2_way: 120, sm: 64"),
+         {120, 120},
+         {MEASURE_EXACT, MEASURE_EXACT}},
+        {SPLIT_WAY(", parts: homes, far_cycles: 100, part_sms: [7, 9]", ", l2_way: 200, sm: 64"),
+         {200, 150},
+         {MEASURE_EXACT, MEASURE_AT_LEAST}},
+        {SPLIT_WAY(", parts: copies, far_cycles: 60", ", l2_way: 260, sm: 36"),
+         {260, 150},
+         {MEASURE_AT_LEAST, MEASURE_AT_LEAST}},
+        {SPLIT(", parts: copies, far_cycles: 60"),
+         {300, 150},
+         {MEASURE_AT_LEAST, MEASURE_AT_LEAST}},
+        {SPLIT(""), {0, 0}, {MEASURE_EXACT, MEASURE_EXACT}},
+        {SPLIT(", parts: homes, far_cycles: [60, 120]"), {0, 0}, {MEASURE_EXACT, MEASURE_EXACT}},
     };
+    static const char *const names[] = {"l2.way.read", "l2.way.write"};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct measures all = probed_run(
             &(struct probed){.model = rows[i].model, .profile = PROFILE_FULL, .list = "l2.way"});
-        probed_expect(&all, "l2.way.bandwidth", rows[i].gbs, rows[i].model);
-        assert_int_equal(measures_get(&all, "l2.way.bandwidth")->bound, rows[i].bound);
+        for (size_t k = 0; k < COUNT_OF(names); k++) {
+            probed_expect(&all, names[k], rows[i].gbs[k], rows[i].model);
+            if (measures_get(&all, names[k])->bound != rows[i].bounds[k])
+                fail_msg("case %zu: the bound of %s", i, names[k]);
+        }
         measures_fini(&all);
     }
 }

@@ -148,7 +148,7 @@ static void expect_loaded(const struct measures *all, const struct loaded_truth 
     struct latency_curve curve;
     snprintf(metric, sizeof metric, "%s.latency_loaded", truth->memory);
     const struct measure *m = measures_get(all, metric);
-    assert_true(m && latency_curve_read(&m->notes, &curve) && curve.count == 14);
+    assert_true(m && latency_curve_read(&m->notes, &curve) && curve.count == 15);
     assert_true(curve.points[0].gbs == 0 && m->n > 1000 && strcmp(m->unit, "cycles") == 0);
     for (size_t i = 0; i < curve.count; i++) {
         const struct latency_curve_point *point = &curve.points[i];

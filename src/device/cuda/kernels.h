@@ -152,7 +152,7 @@ struct kernel_sm_atomics {
 enum {
     KERNEL_LOADED_SLOTS = 1 << 17, /* of KERNEL_SM_MAP_SLOT_BYTES: for cold lines */
     KERNEL_LOADED_LINES = 512,     /* slots that one SM times again and again in L2 */
-    KERNEL_LOADED_LOADS_MAX = 1024,
+    KERNEL_LOADED_LOADS_MAX = 2048,
 };
 struct kernel_loaded {
     uint64_t base, slots;  /* addresses: of what is read; of the slots */
@@ -178,13 +178,16 @@ struct kernel_loaded_result {
 /* The way between the parts of L2: which lines are at home where, and work on those of one home. */
 enum {
     KERNEL_WAY_LINE_BYTES = 128,
-    KERNEL_WAY_CHUNK_LINES = KERNEL_SM_MAP_THREADS * 16 / KERNEL_WAY_LINE_BYTES,
+    KERNEL_WAY_UNROLL = 2, /* accesses of 16 bytes that a thread has in flight */
+    KERNEL_WAY_ROW_LINES = KERNEL_SM_MAP_THREADS * 16 / KERNEL_WAY_LINE_BYTES,
+    KERNEL_WAY_CHUNK_LINES = KERNEL_WAY_UNROLL * KERNEL_WAY_ROW_LINES,
+    KERNEL_WAY_IDLE = 2, /* in the turn of an SM, beside its part: it does not work */
     KERNEL_WAY_TRIES = 2,
     KERNEL_WAY_ROUNDS_MAX = 32,
 };
 struct kernel_way {
     uint64_t base;         /* of the lines */
-    uint64_t places, gate; /* turn: the part */
+    uint64_t places, gate; /* turn: the part, and KERNEL_WAY_IDLE */
     uint64_t claims;       /* a word per SM, zeroed */
     uint64_t lists;        /* of the lines of home 0, then of home 1: uint32_t, `lines` each */
     uint64_t found;        /* how many each has: two uint32_t, zeroed */
@@ -196,10 +199,11 @@ struct kernel_way {
     uint32_t passes; /* over the lines of a home */
     uint32_t zero;   /* 0, which the compiler does not know */
 };
-/* Zeroed. */
+/* By part; zeroed. When a quarter of the tickets was taken, and when three quarters were: beginning
+ * and end, when not all SMs work, are left out. */
 struct kernel_way_result {
-    uint64_t not_begin_ns, end_ns; /* of the first block, as its complement, and of the last */
-    uint32_t counter[2];           /* tickets of each part */
+    uint64_t begin_ns[2], end_ns[2];
+    uint32_t counter[2]; /* of tickets */
 };
 
 /* Clusters and bulk copies (cluster.cu). Of shared memory, a block uses a part that other blocks

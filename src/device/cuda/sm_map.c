@@ -387,8 +387,8 @@ static int way_launch(struct way *way, const char *kernel, struct err *err)
 static int way_rounds(struct way *way, const struct device_way *asked, uint32_t rounds,
                       struct err *err)
 {
-    static const char *const kernels[DEVICE_WAY_WORK_COUNT] = {
-        "sm_map_way_read", "sm_map_way_write", "sm_map_way_reduce"};
+    static const char *const kernels[DEVICE_WAY_WORK_COUNT] = {"sm_map_way_read",
+                                                               "sm_map_way_write"};
     const uint32_t others = (asked->parts >> 1 | asked->parts << 1) & 3;
     const uint64_t first = way->launch.result;
     int rc = 0;
@@ -413,18 +413,19 @@ static int way_read_results(struct way *way, const struct device_way *asked, uin
     const uint32_t *found = results;
     const struct kernel_way_result *result =
         (const void *)((const char *)results + WAY_FOUND_BYTES);
-    for (uint32_t home = 0; home < 2; home++) {
-        bool used = asked->parts >> (home ^ asked->far) & 1;
-        uint64_t chunks = found[home] / KERNEL_WAY_CHUNK_LINES;
-        answer->lines[home] = found[home];
-        if (used)
-            answer->bytes += chunks * KERNEL_WAY_CHUNK_LINES * KERNEL_WAY_LINE_BYTES *
-                             way->launch.passes * rounds;
-    }
-    for (uint32_t i = 0; i < rounds; i++) {
-        if (!result[2 * i].end_ns)
-            return err_set(err, -EBUSY, "the blocks of a launch did not run on all SMs at once");
-        answer->elapsed_ns += result[2 * i].end_ns - ~result[2 * i].not_begin_ns;
+    for (uint32_t part = 0; part < 2; part++) {
+        uint64_t tickets =
+            (uint64_t)found[part ^ asked->far] / KERNEL_WAY_CHUNK_LINES * way->launch.passes;
+        answer->lines[part] = found[part];
+        for (uint32_t i = 0; i < rounds && asked->parts >> part & 1; i++) {
+            const struct kernel_way_result *round = &result[2 * i];
+            if (!round->begin_ns[part] || round->end_ns[part] <= round->begin_ns[part])
+                return err_set(err, -EBUSY,
+                               "the blocks of a launch did not run on all SMs at once");
+            answer->elapsed_ns[part] += round->end_ns[part] - round->begin_ns[part];
+            answer->bytes[part] +=
+                (tickets / 4 * 3 - tickets / 4) * KERNEL_WAY_CHUNK_LINES * KERNEL_WAY_LINE_BYTES;
+        }
     }
     return 0;
 }
@@ -442,8 +443,10 @@ int cuda_cross_way(struct device *device, const void *request, void *answer, str
     struct way way = {.map = {.gpu = gpu}};
     way.map.results_bytes = WAY_FOUND_BYTES + 2 * rounds * sizeof(struct kernel_way_result);
     uint16_t *turns = mem_array(sms, sizeof *turns);
-    for (uint32_t sm = 0; sm < sms; sm++)
-        turns[sm] = asked->part_of_sm[sm];
+    for (uint32_t sm = 0, ranks[2] = {0}; sm < sms; sm++) {
+        uint32_t rank = ranks[asked->part_of_sm[sm]]++;
+        turns[sm] = asked->part_of_sm[sm] | (rank % asked->every ? KERNEL_WAY_IDLE : 0);
+    }
     int rc = cuda_set_current(gpu, err);
     if (!rc)
         rc = prepare_roles(&way.map, "sm_map_homes", turns, err);

@@ -155,26 +155,30 @@ extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
     }
 }
 
-/* One thread. The lines of L2 are loaded twice before; of cold lines only the pages are. */
+/* One block. All its threads load the lines of L2 before, twice; of cold lines only the pages. Then
+ * one thread times loads. */
 static __device__ __forceinline__ void chase_beside(const struct kernel_loaded &m, uint32_t chaser,
                                                     long long start)
 {
     struct kernel_loaded_result *result = (struct kernel_loaded_result *)m.result;
-    const uint32_t warm =
-        m.cold ? KERNEL_LOADED_SLOTS / (KERNEL_SM_MAP_PAGE_BYTES / KERNEL_SM_MAP_SLOT_BYTES)
-               : 2 * KERNEL_LOADED_LINES;
+    const uint32_t pages =
+        KERNEL_LOADED_SLOTS / (KERNEL_SM_MAP_PAGE_BYTES / KERNEL_SM_MAP_SLOT_BYTES);
     const uint32_t first =
         m.cold ? m.first_slot + chaser * KERNEL_LOADED_LOADS_MAX : chaser * KERNEL_LOADED_LINES;
     uint64_t value, seen = 0, cycles = 0, squares = 0;
     uint32_t loads = 0;
-#pragma unroll 1
-    for (uint32_t i = 0; i < warm; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         const uint64_t offset =
-            m.cold ? KERNEL_SM_MAP_SLOT_BYTES / 2 + i * (uint64_t)KERNEL_SM_MAP_PAGE_BYTES
-                   : (first + i % KERNEL_LOADED_LINES) * (uint64_t)KERNEL_SM_MAP_SLOT_BYTES;
+            m.cold
+                ? KERNEL_SM_MAP_SLOT_BYTES / 2 +
+                      threadIdx.x % pages * (uint64_t)KERNEL_SM_MAP_PAGE_BYTES
+                : (first + threadIdx.x % KERNEL_LOADED_LINES) * (uint64_t)KERNEL_SM_MAP_SLOT_BYTES;
         path_global_cg::timed(m.slots + offset, 0, &value);
         seen |= value + 1;
+        __syncthreads();
     }
+    if (threadIdx.x)
+        return;
     while (clock64() - start < m.skip_cycles)
         ;
     const uint64_t begin_ns = real_time_ns();
@@ -244,6 +248,7 @@ static __device__ __forceinline__ void read_beside(const struct kernel_loaded &m
 extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
     sm_map_loaded(const struct kernel_loaded m)
 {
+    __shared__ bool claimed;
     if (!pass_gate(m.gate, m.expected))
         return;
     const struct kernel_sm_place place = own_place(m.places);
@@ -253,9 +258,13 @@ extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
     if (!place.turn) {
         if (!m.quiet)
             read_beside(m, start);
-    } else if (threadIdx.x == 0 && !atomicExch((uint32_t *)m.claims + place.sm, 1)) {
-        chase_beside(m, place.turn - 1, start);
+        return;
     }
+    if (threadIdx.x == 0)
+        claimed = !atomicExch((uint32_t *)m.claims + place.sm, 1);
+    __syncthreads();
+    if (claimed)
+        chase_beside(m, place.turn - 1, start);
 }
 
 /* One thread per SM, each for its share of the lines: an atomic is executed at the line's home. */
@@ -285,33 +294,25 @@ extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
             const uint32_t cycles = (uint32_t)(clock64() - start) / 2;
             least = cycles < least ? cycles : least;
         }
-        const uint32_t home = place.turn ^ (least > m.split_cycles);
+        const uint32_t home = (place.turn & 1) ^ (least > m.split_cycles);
         ((uint32_t *)m.lists)[home * m.lines + atomicAdd((uint32_t *)m.found + home, 1)] = line;
     }
 }
 
-enum way_work { WAY_READ, WAY_WRITE, WAY_REDUCE };
+enum way_work { WAY_READ, WAY_WRITE };
 
-/* 16 bytes at once where the GPU can, else a word in each of the four lines of the warp. */
-static __device__ __forceinline__ void reduce_nothing(uint64_t base, uint32_t line)
+static __device__ __forceinline__ uint32_t take_ticket(struct kernel_way_result *result,
+                                                       uint32_t part, uint32_t tickets)
 {
-    const uint32_t lane = threadIdx.x % 32;
-#if __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 13
-    asm volatile("red.global.add.v4.f32 [%0], {%1, %1, %1, %1};" ::"l"(
-                     base + line * (uint64_t)KERNEL_WAY_LINE_BYTES + lane % 8 * 16),
-                 "f"(0.0f)
-                 : "memory");
-#else
-    for (uint32_t i = 0; i < 4; i++)
-        asm volatile("red.global.add.u32 [%0], 0;" ::"l"(base +
-                                                         __shfl_sync(0xffffffffu, line, i * 8) *
-                                                             (uint64_t)KERNEL_WAY_LINE_BYTES +
-                                                         lane * 4)
-                     : "memory");
-#endif
+    const uint32_t ticket = atomicAdd(&result->counter[part], 1);
+    if (ticket == tickets / 4)
+        result->begin_ns[part] = real_time_ns();
+    if (ticket == tickets / 4 * 3)
+        result->end_ns[part] = real_time_ns();
+    return ticket;
 }
 
-/* A ticket is a chunk of the list: eight threads for each line. The line of the next ticket is
+/* A ticket is a chunk of the list: eight threads for each line. The lines of the next ticket are
  * fetched beside the work on this one. */
 template <enum way_work W>
 static __device__ __forceinline__ void use_way(const struct kernel_way &m)
@@ -320,53 +321,57 @@ static __device__ __forceinline__ void use_way(const struct kernel_way &m)
     if (!pass_gate(m.gate, m.expected))
         return;
     const struct kernel_sm_place place = own_place(m.places);
-    if (place.sm == UINT32_MAX || !(m.parts >> place.turn & 1))
+    const uint32_t part = place.turn & 1, home = part ^ m.far, piece = threadIdx.x % 8 * 16;
+    if (place.sm == UINT32_MAX || place.turn & KERNEL_WAY_IDLE || !(m.parts >> part & 1))
         return;
     struct kernel_way_result *result = (struct kernel_way_result *)m.result;
-    const uint32_t home = place.turn ^ m.far, piece = threadIdx.x % 8 * 16;
     const uint32_t *list = (const uint32_t *)m.lists + home * m.lines + threadIdx.x / 8;
     const uint32_t chunks = ((const uint32_t *)m.found)[home] / KERNEL_WAY_CHUNK_LINES;
     const uint32_t tickets = chunks * m.passes;
-    uint32_t sum = 0, slot = 0;
-    if (threadIdx.x == 0) {
-        atomicMax((unsigned long long *)&result->not_begin_ns, ~real_time_ns());
-        next[0] = atomicAdd(&result->counter[place.turn], 1);
-        next[1] = atomicAdd(&result->counter[place.turn], 1);
-    }
+    uint32_t sum = 0, slot = 0, lines[KERNEL_WAY_UNROLL] = {0}, coming_lines[KERNEL_WAY_UNROLL];
+    if (threadIdx.x == 0)
+        for (int i = 0; i < 2; i++)
+            next[i] = take_ticket(result, part, tickets);
     __syncthreads();
-    uint32_t ticket = next[0], line = 0;
-    if (ticket < tickets)
-        line = list[ticket % chunks * KERNEL_WAY_CHUNK_LINES];
+    uint32_t ticket = next[0];
+#pragma unroll
+    for (int u = 0; u < KERNEL_WAY_UNROLL; u++)
+        if (ticket < tickets)
+            lines[u] = list[ticket % chunks * KERNEL_WAY_CHUNK_LINES + u * KERNEL_WAY_ROW_LINES];
+#pragma unroll 1
     while (ticket < tickets) {
         const uint32_t coming = next[slot ^ 1];
-        uint32_t coming_line = 0;
+        uint4 v[KERNEL_WAY_UNROLL];
         __syncthreads();
         if (threadIdx.x == 0)
-            next[slot] = atomicAdd(&result->counter[place.turn], 1);
-        if (coming < tickets)
-            coming_line = list[coming % chunks * KERNEL_WAY_CHUNK_LINES];
-        const uint64_t at = m.base + line * (uint64_t)KERNEL_WAY_LINE_BYTES + piece;
-        if (W == WAY_READ) {
-            const uint4 v = __ldcg((const uint4 *)at);
-            sum ^= v.x ^ v.y ^ v.z ^ v.w;
-        } else if (W == WAY_WRITE) {
-            __stcg((uint4 *)at, make_uint4(KERNEL_WRITTEN_WORD, KERNEL_WRITTEN_WORD,
-                                           KERNEL_WRITTEN_WORD, KERNEL_WRITTEN_WORD));
-        } else {
-            reduce_nothing(m.base, line);
+            next[slot] = take_ticket(result, part, tickets);
+#pragma unroll
+        for (int u = 0; u < KERNEL_WAY_UNROLL; u++) {
+            const uint64_t at = m.base + lines[u] * (uint64_t)KERNEL_WAY_LINE_BYTES + piece;
+            if (W == WAY_READ)
+                v[u] = __ldcg((const uint4 *)at);
+            else
+                __stcg((uint4 *)at, make_uint4(KERNEL_WRITTEN_WORD, KERNEL_WRITTEN_WORD,
+                                               KERNEL_WRITTEN_WORD, KERNEL_WRITTEN_WORD));
+        }
+#pragma unroll
+        for (int u = 0; u < KERNEL_WAY_UNROLL; u++)
+            coming_lines[u] =
+                coming < tickets
+                    ? list[coming % chunks * KERNEL_WAY_CHUNK_LINES + u * KERNEL_WAY_ROW_LINES]
+                    : 0;
+#pragma unroll
+        for (int u = 0; u < KERNEL_WAY_UNROLL; u++) {
+            if (W == WAY_READ)
+                sum ^= v[u].x ^ v[u].y ^ v[u].z ^ v[u].w;
+            lines[u] = coming_lines[u];
         }
         __syncthreads();
         slot ^= 1;
         ticket = coming;
-        line = coming_line;
     }
-    if (W != WAY_READ)
-        __threadfence();
-    else if (sum == 0xffffffff) /* never for what is stored; it keeps the loads */
+    if (sum == 0xffffffff) /* never for what is stored; it keeps the loads */
         result->counter[0] = 0;
-    __syncthreads();
-    if (threadIdx.x == 0)
-        atomicMax((unsigned long long *)&result->end_ns, real_time_ns());
 }
 
 #define DEFINE_WAY(name, work)                                                                     \
@@ -377,4 +382,3 @@ static __device__ __forceinline__ void use_way(const struct kernel_way &m)
     }
 DEFINE_WAY(read, WAY_READ)
 DEFINE_WAY(write, WAY_WRITE)
-DEFINE_WAY(reduce, WAY_REDUCE)

@@ -434,23 +434,23 @@ int gpu_cross_way(struct device *device, const void *request, void *answer, stru
     gpu_update(gpu);
     const double mhz = gpu_clock_mhz(gpu, gpu->busy_ns), clock = mhz / model->nominal_clock.sm_mhz;
     const double level = asked->work == DEVICE_WAY_READ ? b->l2_read : b->l2_write;
-    double ns = 0;
+    double longest = 0;
     for (uint32_t part = 0; part < 2; part++) {
-        double sms = 0,
-               bytes = fmax((double)asked->total_bytes, (double)asked->footprint_bytes / 2);
+        double sms = 0, ns;
+        double bytes = fmax((double)asked->total_bytes, (double)asked->footprint_bytes / 2);
+        out_answer->lines[part] = asked->footprint_bytes / 2 / model->l2.geometry.line;
         for (uint32_t sm = 0; sm < model->sms; sm++)
             sms += asked->part_of_sm[sm] == part;
         if (!(asked->parts >> part & 1) || sms <= 0)
             continue;
-        double rate = fmin(sms * b->sm * mhz / 1e3, level / 2 * clock);
+        double rate = fmin(sms / asked->every * b->sm * mhz / 1e3, level / 2 * clock);
         rate = asked->far && b->l2_way > 0 ? fmin(rate, b->l2_way * clock) : rate;
-        ns = fmax(ns, bytes / disturbed(gpu, rate));
-        out_answer->bytes += (uint64_t)bytes;
+        ns = bytes / disturbed(gpu, rate);
+        longest = fmax(longest, ns);
+        out_answer->bytes[part] = (uint64_t)(bytes / 2);
+        out_answer->elapsed_ns[part] = (uint64_t)fmax(ns / 2, 1);
     }
-    for (uint32_t home = 0; home < 2; home++)
-        out_answer->lines[home] = asked->footprint_bytes / 2 / model->l2.geometry.line;
-    out_answer->elapsed_ns = (uint64_t)fmax(ns, 1);
-    gpu->busy_ns += ns;
+    gpu->busy_ns += longest;
     return 0;
 }
 

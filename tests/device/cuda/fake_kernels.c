@@ -271,12 +271,14 @@ static void run_sm_homes(const struct kernel_way *way)
     found[1] = way->lines / 3;
 }
 
-/* A launch takes 1000 ns per pass, twice as long if the lines are far. What is read once must have
+/* A launch takes 1000 ns per pass, twice as long if the lines are far, and again if an SM does not
+ * work. What is read once must have
  * been written by the SMs near it. */
 static void run_sm_way(const char *name, const struct kernel_way *way)
 {
     static bool fresh[2];
     struct kernel_way_result *result = (struct kernel_way_result *)(uintptr_t)way->result;
+    const struct kernel_sm_place *places = (const struct kernel_sm_place *)(uintptr_t)way->places;
     bool reads = strcmp(name, "read") == 0;
     for (uint32_t part = 0; part < 2; part++) {
         if (!(way->parts >> part & 1))
@@ -285,8 +287,15 @@ static void run_sm_way(const char *name, const struct kernel_way *way)
             return;
         fresh[part ^ way->far] = !reads && !way->far;
     }
-    result->not_begin_ns = ~UINT64_C(5000);
-    result->end_ns = 5000 + UINT64_C(1000) * way->passes * (way->far ? 2 : 1);
+    for (uint32_t part = 0; part < 2; part++) {
+        uint64_t idle = 0;
+        for (int i = 0; i < FAKE_SMS; i++)
+            idle += places[sm_ids[i]].turn == (part | KERNEL_WAY_IDLE);
+        if (!(way->parts >> part & 1))
+            continue;
+        result->begin_ns[part] = 5000;
+        result->end_ns[part] = 5000 + 1000 * way->passes * (way->far ? 2 : 1) * (1 + idle);
+    }
 }
 
 /* Each load takes 20 cycles, and as many more as there are bytes between two lanes and in a load.

@@ -291,7 +291,7 @@ static void chases_under_load(void **state)
     assert_int_equal(device_chase_loaded(device, &asked, &answer, &err), -EINVAL);
 }
 
-/* 24576 lines, two of three at home in part 0: whole chunks of 128 lines count. */
+/* 24576 lines, two of three at home in part 0: the middle half of chunks of 256 lines counts. */
 static void ways(void **state)
 {
     (void)state;
@@ -299,22 +299,28 @@ static void ways(void **state)
     struct device_way way = {.footprint_bytes = 3 << 20,
                              .total_bytes = 3 << 20,
                              .split_cycles = 400,
+                             .every = 1,
                              .part_of_sm = parts};
     struct device_way_answer answer;
     struct err err = {0};
     for (int work = 0; work < DEVICE_WAY_WORK_COUNT; work++)
         for (uint32_t p = 1; p <= 3; p++)
             for (int far = 0; far < 2; far++) {
-                uint64_t homes = far ? (p >> 1 | p << 1) & 3 : p;
-                uint64_t once = ((homes & 1) * 2 + (homes >> 1)) << 20;
                 way.work = (enum device_way_work)work;
                 way.parts = p;
                 way.far = far;
                 assert_int_equal(device_cross_way(device, &way, &answer, &err), 0);
                 assert_true(answer.lines[0] == 16384 && answer.lines[1] == 8192);
-                assert_true(answer.bytes == 2 * once);
-                assert_true(answer.elapsed_ns == (far ? 4000 : 2000));
+                for (uint32_t part = 0; part < 2; part++) {
+                    bool works = p >> part & 1;
+                    uint64_t bytes = (uint64_t)(part == (uint32_t)far ? 2 : 1) << 20;
+                    assert_true(answer.bytes[part] == (works ? bytes : 0));
+                    assert_true(answer.elapsed_ns[part] == (works ? 2000u << far : 0));
+                }
             }
+    way.every = 2;
+    assert_int_equal(device_cross_way(device, &way, &answer, &err), 0);
+    assert_true(answer.elapsed_ns[0] == 8000 && answer.elapsed_ns[1] == 8000);
     way.part_of_sm = wrong;
     assert_int_equal(device_cross_way(device, &way, &answer, &err), -EINVAL);
     way.part_of_sm = parts;
