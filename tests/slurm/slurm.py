@@ -425,8 +425,9 @@ def part_health(cluster, folder):
         there = folder / str(number)
         there.mkdir()
         path = write_fleet(there, [node("n1", 8, faults)])
+        probes = "" if number < 2 else "--probes main.latency"  # after these, only who is not measured counts
         conf.write_text(f"bin={bins}\nlast={there}/last\ngpus=8\nlimit={15 if 'hang' in faults else 40}\n"
-                        f"measure=node\nlock={folder}/lock\nflags=(--simulate {path} -c {ROOT}/configs/survey.yaml)\n")
+                        f"measure=node\nlock={folder}/lock\nflags=(--simulate {path} -c {ROOT}/configs/survey.yaml {probes})\n")
         for context, code in ((None, health), ("prolog_slurmd" if number % 2 else "epilog_slurmd", prolog)):
             env = {"GPUMEMTOPO_HEALTH_CONF": str(conf), "SLURMD_NODENAME": "n1"}
             if context:
