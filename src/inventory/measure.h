@@ -35,8 +35,9 @@ struct measure {
     enum measure_bound bound;
     char *unit;        /* "B", "cycles", "GB/s", "" for counts; NULL for words */
     double spread;     /* of the repetitions on this GPU: half-width, in `unit` */
-    double confidence; /* 0..1 */
-    uint32_t n;        /* repetitions or samples behind the value */
+    double confidence; /* 0..1; NaN: reported, counted, a name, or measured only once */
+    uint32_t n;        /* repetitions or samples behind the value, on one GPU; 0: not known */
+    uint32_t gpus;     /* of a model: its GPUs that have the figure; 0: a GPU's own result */
     char *method;      /* "chase+cpd", ... */
     char **words;
     size_t word_count;
@@ -63,7 +64,8 @@ int measures_read(const struct yaml_node *node, struct measures *measures, struc
 
 /* Adds a number (or, with measures_add_missing, the lack of one) and returns the entry, so that the
  * caller can set further fields. The pointer is valid until the next add. An
- * existing entry of that metric is replaced. Strings are copied. */
+ * existing entry of that metric is replaced. Strings are copied. Until the caller says otherwise,
+ * it was measured once: no confidence, n is 1. */
 struct measure *measures_add(struct measures *measures, const char *metric, double value,
                              const char *unit, const char *method);
 struct measure *measures_add_missing(struct measures *measures, const char *metric,
@@ -90,6 +92,10 @@ void measures_fini(struct measures *measures);
  * that the file has what was judged. */
 void measure_round(struct measure *measure);
 
+/* The half-width in which at least 95 % of other runs lie (METHOD.md, "Error"); 0 if the
+ * repetitions were equal. */
+double measure_error(double value, double spread);
+
 /* Rounds to `digits` significant digits; whole numbers, NaN and infinities stay. */
 double measure_digits(double value, int digits);
 
@@ -103,6 +109,10 @@ void measure_note_pairs(struct measure *measure, const char *key, const double *
 /* Sets a fact for every measure that is an exact number with status ok, and one for its spread,
  * also if it is noisy. */
 void measures_numbers(const struct measures *measures, struct facts *out_numbers);
+
+/* Whether the driver reports the value, and nothing measures it. */
+bool measure_is_reported(const struct measure *measure);
+extern const char measure_reported[]; /* the method of such a measure */
 
 /* True for the statuses that have a value: ok and noisy. */
 bool measure_status_valued(enum measure_status status);

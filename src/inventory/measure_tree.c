@@ -35,19 +35,11 @@ static size_t group_length(const struct printed_measure *entries, size_t count, 
     return length;
 }
 
-/* A value that is not finite is printed as failed: null needs a status that explains it. Words are
- * printed alone, if nothing is to be said about them. */
+/* A value that is not finite is printed as failed: null needs a status that explains it. */
 static void print_measure(struct writer *writer, const char *key, const struct measure *measure)
 {
     static char not_finite[] = "not a finite number";
     struct measure m = *measure;
-    if (m.kind == MEASURE_WORDS && m.status == MEASURE_OK) {
-        writer_list(writer, key, WRITER_FLOW);
-        for (size_t i = 0; i < m.word_count; i++)
-            writer_text(writer, NULL, m.words[i]);
-        writer_end(writer);
-        return;
-    }
     if (m.kind == MEASURE_NUMBER && measure_status_valued(m.status) && !isfinite(m.value)) {
         m.status = MEASURE_FAILED;
         m.reason = m.reason ? m.reason : not_finite;
@@ -102,7 +94,7 @@ void measures_print(struct writer *writer, const char *key, const struct measure
 static int check_measure(const struct yaml_node *node, const struct measure *measure,
                          struct err *err)
 {
-    static const char *const needed[] = {"unit", "spread", "confidence", "n", "method"};
+    static const char *const needed[] = {"unit", "n", "method"};
     bool valued = measure_status_valued(measure->status);
     bool number = measure->kind == MEASURE_NUMBER;
     if (number && valued && isnan(measure->value))
@@ -124,12 +116,16 @@ static int read_measure(const char *metric, const struct yaml_node *node, struct
     measures->items = mem_grow(measures->items, &measures->capacity, measures->count + 1,
                                sizeof *measures->items);
     struct measure *measure = &measures->items[measures->count++];
-    *measure = (struct measure){.metric = str_copy(metric), .value = NAN};
-    if (yaml_kind(node) == YAML_SEQUENCE) {
+    *measure = (struct measure){.metric = str_copy(metric), .value = NAN, .confidence = NAN};
+    if (yaml_kind(node) == YAML_SEQUENCE) { /* so in files that have no `gpus` */
         measure->kind = MEASURE_WORDS;
         return schema_read_texts(node, &measure->words, &measure->word_count, err);
     }
     int rc = schema_read(&measure_schema, node, measure, err);
+    if (!measure->gpus) { /* a file in which n was the number of GPUs */
+        measure->gpus = measure->n;
+        measure->n = 0;
+    }
     return rc ? rc : check_measure(node, measure, err);
 }
 

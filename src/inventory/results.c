@@ -1,6 +1,7 @@
 /* GPU results read from an inventory. */
 #include "inventory/results.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -208,7 +209,8 @@ static void result_add_value(const struct measure *of_model, const struct invent
             : measures_add_missing(measures, value->metric, value->status, reason);
     m->spread = value->spread;
     m->bound = value->bound;
-    m->confidence = of_model ? of_model->confidence : 0;
+    m->confidence = of_model ? of_model->confidence : NAN;
+    m->n = of_model ? of_model->n : 0;
     measure_set_status(m, value->status, reason);
 }
 

@@ -325,6 +325,17 @@ static void consensus_numbers(const struct consensus_column *column, const struc
     out->confidence = column_median(column, k);
 }
 
+/* The median of the GPUs that say it. */
+static uint32_t consensus_repetitions(const struct consensus_column *column,
+                                      const struct cell *kind)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < column->count; i++)
+        if (cells_alike(kind, column_cell(column, i)) && column_cell(column, i)->n)
+            column_take(column, k++, i, column_cell(column, i)->n);
+    return k ? (uint32_t)column_median(column, k) : 0;
+}
+
 /* Fills *out from `values`, and its notes from `notes`, which is another column of the same metric
  * if not everything that has a value has its notes, too. */
 static void consensus_cells(const struct consensus_column *values,
@@ -345,7 +356,8 @@ static void consensus_cells(const struct consensus_column *values,
     out->kind = kind->kind;
     out->status = kind->status;
     out->bound = kind->bound;
-    out->n = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+    out->n = consensus_repetitions(values, kind);
+    out->gpus = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
     out->confidence = kind->confidence;
     if (cell_is_number(kind)) {
         out->status = 2 * noisy > n ? MEASURE_NOISY : MEASURE_OK;
@@ -560,7 +572,7 @@ static void records_choose(struct model_records *records, const struct metric_co
     values->count = notes->count = 0;
     uint32_t alone = records_find_own(records, own);
     if (metric->cells[0].present)
-        column_add(values, 0, metric->cells[0].n ? metric->cells[0].n : 1);
+        column_add(values, 0, metric->cells[0].gpus ? metric->cells[0].gpus : 1);
     if (metric->cells[0].present && alone)
         column_add(notes, 0, alone);
     for (size_t r = 0; r < records->count; r++) {
@@ -569,13 +581,13 @@ static void records_choose(struct model_records *records, const struct metric_co
         if (!cell->present)
             continue;
         last = r + 1;
-        uint32_t weight = cell->n && cell->n < record->gpus ? cell->n : record->gpus;
+        uint32_t weight = cell->gpus && cell->gpus < record->gpus ? cell->gpus : record->gpus;
         if (weight)
             column_add(notes, r + 1, weight);
         if (weight && !record->has_own)
             column_add(values, r + 1, weight);
     }
-    uint32_t weight = last && metric->cells[last].n ? metric->cells[last].n : 1;
+    uint32_t weight = last && metric->cells[last].gpus ? metric->cells[last].gpus : 1;
     if (!values->count)
         column_add(values, last, weight);
     if (!notes->count && last)

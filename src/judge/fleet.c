@@ -458,6 +458,7 @@ static void fleet_add_measure(struct fleet *fleet, const struct measure *measure
         .status = (uint8_t)(broken ? MEASURE_FAILED : measure->status),
         .bound = (uint8_t)measure->bound,
         .n = measure->n,
+        .gpus = measure->gpus,
         .unit = symbols_of_guessed(symbols, measure->unit, before.unit),
         .method = symbols_of_guessed(symbols, measure->method, before.method),
         .reason = symbols_of_guessed(symbols, broken ? "not a finite number" : measure->reason,

@@ -20,7 +20,7 @@ struct cell {
     bool present;
     bool left;                   /* another figure of the GPU is judged in its place */
     uint8_t kind, status, bound; /* enum measure_kind, measure_status, measure_bound */
-    uint32_t n, unit, method, reason;
+    uint32_t n, gpus, unit, method, reason;
     uint32_t words; /* joined by NUL characters */
     uint32_t word_count;
     double value, spread, confidence;

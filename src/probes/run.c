@@ -139,7 +139,8 @@ static void merge_one(struct measure *m, const struct round_values *v)
         m->value = cpd_quantile(all, count, v->highest ? 1 : 0.5);
     m->spread = fmax(m->spread, range);
     m->n += v->n;
-    m->confidence = fmin(m->confidence, repeats_confidence(m->value, m->spread));
+    if (!measure_is_reported(m))
+        m->confidence = fmin(m->confidence, repeats_confidence(m->value, m->spread));
     if (v->without || range > v->within * fabs(m->value))
         mark_noisy(m, v, all, count);
     measure_round(m);

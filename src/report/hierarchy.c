@@ -79,7 +79,7 @@ static void hierarchy_add_size(const struct inventory_model *model, struct hiera
         strbuf_puts(&line, hierarchy_valued(m) ? "" : "size ");
         hierarchy_put_measure(&line, m);
     }
-    if (hierarchy_valued(m) && str_equal(m->method, "reported"))
+    if (hierarchy_valued(m) && measure_is_reported(m))
         strbuf_puts(&line, ", as reported");
     if (m && hierarchy_valued(per_sm) && per_sm->value > 1)
         strbuf_printf(&line, ", %.0f per SM", per_sm->value);

@@ -58,7 +58,8 @@ static void mt4g_put_size(struct writer *json, const char *key, const struct mea
         return;
     writer_map(json, key, WRITER_BLOCK);
     mt4g_put_bound(json, "bound", m);
-    writer_number(json, "confidence", m->bound == MEASURE_AT_LEAST ? 0 : m->confidence);
+    if (m->bound == MEASURE_AT_LEAST || !isnan(m->confidence))
+        writer_number(json, "confidence", m->bound == MEASURE_AT_LEAST ? 0 : m->confidence);
     writer_text(json, "method", m->method);
     writer_bool(json, "randomized", false);
     writer_number(json, "size", m->value);
@@ -91,7 +92,8 @@ static void mt4g_put_latency(struct writer *json, const struct measure *m)
     writer_map(json, "latency", WRITER_BLOCK);
     mt4g_put_bound(json, "bound", m);
     writer_number(json, "mean", isfinite(mean) ? mean : m->value);
-    writer_number(json, "measurements", m->n);
+    if (m->n)
+        writer_number(json, "measurements", m->n);
     writer_text(json, "method", m->method);
     mt4g_put_note(json, m, "p50");
     mt4g_put_note(json, m, "p95");

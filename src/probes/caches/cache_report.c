@@ -410,7 +410,6 @@ static void cache_size_add_unbounded(struct probe_context *context, const char *
             measures_add(context->measures, cache_metric(name, memory, attributes[i]),
                          (double)study->region_high_bytes, "B", "chase");
         m->bound = MEASURE_AT_LEAST;
-        m->n = 1;
         m->confidence = 1;
     }
 }
@@ -427,7 +426,6 @@ static int report_quick_size(struct probe_context *context, struct study *study,
     struct measure *size =
         measures_add(context->measures, cache_metric(name, study_name(study->id), "size"),
                      round(bytes), "B", "resident share");
-    size->n = 1;
     size->spread = error;
     size->confidence = repeats_confidence(bytes, error);
     return 0;
@@ -508,8 +506,9 @@ static int run_global(struct probe_context *context, struct err *err)
     const char *word = study->supported ? "cached" : "not_cached";
     struct measure *m =
         measures_add_words(context->measures, "l1_data.global_loads", &word, 1, ".ca against .cg");
-    m->n = 1;
-    m->confidence = NAN;
+    m->n = study->level_n;
+    if (study->supported)
+        m->confidence = 1 - study->stray_share - study->slip_share;
     return 0;
 }
 

@@ -33,6 +33,12 @@ static const double VICTIM_SHARE = 0.7, INTRUDER_SHARE = 2;
 /* An intruder in the same array evicts most of it under any policy; otherwise it evicts nothing. */
 static const double EVICTED = 0.3;
 
+/* How near a share of evicted lines is to that limit: 1 on it, 0 if nothing was evicted. */
+static double doubt_of(double evicted)
+{
+    return 1 - fabs(evicted - EVICTED) / EVICTED;
+}
+
 /* Far behind any victim's array. */
 static const uint64_t INTRUDER_OFFSET_BYTES = 16 * 1024 * 1024;
 
@@ -142,6 +148,7 @@ static void report_shared(struct probe_context *context, size_t victim,
     const struct study *study = &context->studies[memories[victim]];
     const char *words[MEMORIES];
     size_t count = 0;
+    double unclear = 0;
     char name[METRIC_MAX], doubt[REASON_MAX] = "";
     for (size_t other = 0; other < MEMORIES; other++) {
         const struct study *second = &context->studies[memories[other]];
@@ -152,6 +159,8 @@ static void report_shared(struct probe_context *context, size_t victim,
         if (other == victim || isnan(evicted[victim][other]))
             continue;
         bool there = evicted[victim][other] > EVICTED, back = evicted[other][victim] > EVICTED;
+        unclear =
+            fmax(unclear, fmax(doubt_of(evicted[victim][other]), doubt_of(evicted[other][victim])));
         if (there && back)
             words[count++] = study_name(memories[other]);
         if (there != back)
@@ -163,7 +172,7 @@ static void report_shared(struct probe_context *context, size_t victim,
         measures_add_words(context->measures, sharing_metric_of(name, study, "shared_with"), words,
                            count, "two agents, each way round");
     m->n = (uint32_t)repeats_of(study);
-    m->confidence = *doubt ? 0.5 : NAN;
+    m->confidence = *doubt ? 0.5 : fmax(0.5, 1 - unclear);
     if (*doubt)
         measure_set_status(m, MEASURE_NOISY, doubt);
 }
@@ -234,7 +243,7 @@ static int count_instances(struct probe_context *context, const struct study *st
     double doubt = 0;
     for (uint32_t w = 1; w < warps && !rc; w++) {
         together += evicted[w - 1] > EVICTED;
-        doubt = fmax(doubt, 1 - fabs(evicted[w - 1] - EVICTED) / EVICTED);
+        doubt = fmax(doubt, doubt_of(evicted[w - 1]));
     }
     free(intrusions);
     free(evicted);
@@ -244,7 +253,7 @@ static int count_instances(struct probe_context *context, const struct study *st
         measures_add(context->measures, sharing_metric_of(name, study, "per_sm"),
                      round((double)warps / together), "", "warp 0 against every other warp");
     m->n = (uint32_t)repeats_of(study) * (warps - 1);
-    m->confidence = doubt > 0.5 ? 0.5 : NAN;
+    m->confidence = fmax(0.5, 1 - doubt);
     const char *reason = warps % together ? "the warps do not fall into groups of one size"
                          : doubt > 0.5    ? "some warps evict a part of the lines only"
                                           : NULL;

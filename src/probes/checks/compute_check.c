@@ -78,7 +78,6 @@ static void add_wrong(struct probe_context *context, enum device_unit unit,
     facts_set_int(&m->notes, "sm", (int64_t)(worst / DEVICE_SUB_CORES));
     facts_set_int(&m->notes, "sub_core", (int64_t)(worst % DEVICE_SUB_CORES));
     m->n = (uint32_t)(count < UINT32_MAX ? count : UINT32_MAX);
-    m->confidence = NAN;
 }
 
 static void add_rate(struct probe_context *context, enum device_unit unit,
@@ -86,10 +85,9 @@ static void add_rate(struct probe_context *context, enum device_unit unit,
 {
     if (!metrics[unit].rate || !answer->cycles)
         return;
-    struct measure *m = measures_add(context->measures, metrics[unit].rate,
-                                     (double)answer->operations / (double)answer->cycles, "1/cycle",
-                                     "operations of an SM in a cycle, while it is checked");
-    m->confidence = NAN;
+    measures_add(context->measures, metrics[unit].rate,
+                 (double)answer->operations / (double)answer->cycles, "1/cycle",
+                 "operations of an SM in a cycle, while it is checked");
 }
 
 static int check_unit(struct probe_context *context, enum device_unit unit, struct found *found,
@@ -130,13 +128,11 @@ static void compute_check_report(struct probe_context *context, struct found *fo
     if (found->other.length)
         facts_set_text(&m->notes, "not_as_host", found->other.data);
     m->n = (uint32_t)(found->hashes < UINT32_MAX ? found->hashes : UINT32_MAX);
-    m->confidence = NAN;
     if (!found->wrong)
         return;
     m = measures_add(context->measures, "compute.wrong_sm", (double)worst, "id",
                      "the SM with the most wrong hashes");
     facts_set_int(&m->notes, "wrong", found->wrong_by_sm[worst]);
-    m->confidence = NAN;
 }
 
 static int compute_check_run(struct probe_context *context, struct err *err)

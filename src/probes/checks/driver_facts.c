@@ -24,18 +24,6 @@ static void throttle_note(struct facts *notes, const struct device_clocks *clock
     strbuf_fini(&text);
 }
 
-static const char METHOD[] = "reported";
-
-/* The only evidence is the driver's report, so no confidence can be derived. */
-static struct measure *add_claim(struct probe_context *context, const char *metric, double value,
-                                 const char *unit)
-{
-    struct measure *m = measures_add(context->measures, metric, value, unit, METHOD);
-    m->n = 1;
-    m->confidence = NAN;
-    return m;
-}
-
 /* A number from the driver's hardware facts; -1 if it is not known. */
 static int driver_read_hardware(struct probe_context *context, const char *key, int64_t *out_value,
                                 struct err *err)
@@ -61,7 +49,8 @@ static int run_main_size(struct probe_context *context, struct err *err)
         repeats_unsupported(context, "main.size", "the driver does not tell it");
         return 0;
     }
-    struct measure *m = add_claim(context, "main.size", (double)bytes, "B");
+    struct measure *m =
+        measures_add(context->measures, "main.size", (double)bytes, "B", measure_reported);
     facts_set_int(&m->notes, "reported", bytes);
     if (usable)
         facts_set_int(&m->notes, "used_by_probes", (int64_t)usable);
@@ -103,8 +92,6 @@ static int report_block_size(struct probe_context *context, struct err *err)
         measures_add(context->measures, metric, (double)bytes, "B", "a block that uses it all ran");
     if (reported >= 0)
         facts_set_int(&m->notes, "reported", reported);
-    m->n = 1;
-    m->confidence = NAN; /* it ran, or it did not */
     return 0;
 }
 
@@ -120,7 +107,8 @@ static int report_sm_size(struct probe_context *context, struct err *err)
         repeats_unsupported(context, metric, "the driver does not tell it");
         return 0;
     }
-    struct measure *m = add_claim(context, metric, (double)bytes, "B");
+    struct measure *m =
+        measures_add(context->measures, metric, (double)bytes, "B", measure_reported);
     facts_set_int(&m->notes, "reported", bytes);
     return 0;
 }
@@ -142,7 +130,8 @@ static int run_memory_clock(struct probe_context *context, struct err *err)
         repeats_unsupported(context, "clock.memory", "the driver does not tell it");
         return 0;
     }
-    struct measure *m = add_claim(context, "clock.memory", clocks.memory_mhz, "MHz");
+    struct measure *m =
+        measures_add(context->measures, "clock.memory", clocks.memory_mhz, "MHz", measure_reported);
     throttle_note(&m->notes, &clocks);
     return 0;
 }
@@ -218,9 +207,7 @@ static void sm_clock_report(struct probe_context *context, const double *mhz, si
         return;
     }
     facts_set_real(&m->notes, "reported", clocks->sm_mhz);
-    m = measures_add(context->measures, REPORTED, clocks->sm_mhz, "MHz", "reported");
-    m->n = 1;
-    m->confidence = 0.5;
+    m = measures_add(context->measures, REPORTED, clocks->sm_mhz, "MHz", measure_reported);
 }
 
 static int sm_clock_run(struct probe_context *context, struct err *err)

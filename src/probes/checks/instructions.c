@@ -65,7 +65,6 @@ static void instructions_add(struct probe_context *context, const struct instruc
         facts_set_real(&m->notes, "machine_instructions", machine);
     if (kinds > 1)
         facts_set_real(&m->notes, "machine_operations", kinds);
-    m->confidence = NAN;
 }
 
 /* The compiler may join two of them into one machine instruction; then the figures are of that. It
@@ -128,9 +127,8 @@ static int instructions_run(struct probe_context *context, struct err *err)
             return rc;
         count += measured;
     }
-    struct measure *m = measures_add(context->measures, "instructions.count", count, "",
-                                     "instructions that were measured");
-    m->confidence = NAN;
+    measures_add(context->measures, "instructions.count", count, "",
+                 "instructions that were measured");
     return 0;
 }
 

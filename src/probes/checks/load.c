@@ -157,7 +157,6 @@ static void load_add(const struct result *result, const char *metric, double val
     struct measure *m =
         measures_add(measures, metric, value, unit, unit_words[result->answer.unit]);
     m->n = (uint32_t)result->answer.sample_count;
-    m->confidence = NAN;
     if (why)
         measure_set_status(m, MEASURE_NOISY, why);
 }

@@ -116,7 +116,6 @@ static struct measure *whole_add(const struct whole *whole, const char *metric, 
 {
     struct measure *m = measures_add(whole->context->measures, metric, value, unit, method);
     m->n = whole->test.patterns;
-    m->confidence = NAN;
     return m;
 }
 

@@ -238,7 +238,6 @@ static void host_together_report(struct probe_context *context, const struct way
     double rate = (double)answer->bytes / (double)answer->elapsed_ns, alone;
     struct measure *m = measures_add(context->measures, way->metric, rate, "GB/s",
                                      "copies while all GPUs of the node copy");
-    m->confidence = NAN;
     if (measures_value(context->measures, way->alone, &alone) && alone > 0)
         facts_set_real(&m->notes, "share", rate / alone);
 }
@@ -278,9 +277,8 @@ static void host_together_report_gpus(struct probe_context *context, uint32_t gp
 {
     if (gpus == UINT32_MAX)
         return;
-    struct measure *m = measures_add(context->measures, "host.together.gpus", gpus, "",
-                                     "GPUs of the node that copied at once");
-    m->confidence = NAN;
+    measures_add(context->measures, "host.together.gpus", gpus, "",
+                 "GPUs of the node that copied at once");
 }
 
 static int host_together_run(struct probe_context *context, struct err *err)

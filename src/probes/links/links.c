@@ -206,7 +206,6 @@ static void links_report(struct probe_context *context, const struct row *row)
                                      "GPUs of the node that copies reach, both ways");
     note_row(row, m);
     m->n = (uint32_t)row->count - 1;
-    m->confidence = NAN;
     for (size_t i = 0; i < row->count; i++)
         for (int f = READ; f <= WRITE; f++)
             if (isfinite(row->links[i].figures[f]))
@@ -222,7 +221,6 @@ static void links_report(struct probe_context *context, const struct row *row)
         return;
     m = measures_add(context->measures, "links.least", least, "GB/s",
                      "the slowest one-way copy to or from any peer");
-    m->confidence = NAN;
 }
 
 static int links_run(struct probe_context *context, struct err *err)

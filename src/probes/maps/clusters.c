@@ -436,7 +436,6 @@ static int cluster_latency_report(struct probe_context *context, struct cluster_
                      "dependent loads between all SMs of a cluster");
     m->n = (uint32_t)count;
     m->spread = CPD_MAD_SIGMA * cpd_mad(values, count);
-    m->confidence = NAN;
     facts_set_real(&m->notes, "least", ways->least);
     facts_set_real(&m->notes, "most", ways->most);
     facts_set_text(&m->notes, "distance", cluster_latency_distance_of(ways));

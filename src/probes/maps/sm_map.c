@@ -118,8 +118,6 @@ static void report_worst(struct probe_context *context, const struct map *map, s
                                     "slowest SM over the median one");
     m->value = map->cycles[worst] / median;
     m = measures_add(context->measures, map->worst_sm_metric, (double)worst, "id", "slowest SM");
-    m->n = 1;
-    m->confidence = NAN;
 }
 
 /* Half the range of all SMs except the worst: the scatter of the healthy ones. */
@@ -200,11 +198,8 @@ static int run_map(struct probe_context *context, struct map *map, struct err *e
 /* Reports on how many SMs blocks ran, to compare with the driver's number. */
 static void sm_map_report_count(struct probe_context *context)
 {
-    struct measure *m =
-        measures_add(context->measures, "sm.count",
-                     (double)device_limits(context->device)->sm_count, "", "SMs that run blocks");
-    m->n = 1;
-    m->confidence = NAN;
+    measures_add(context->measures, "sm.count", (double)device_limits(context->device)->sm_count,
+                 "", "SMs that run blocks");
 }
 
 static int sm_map_run_l1(struct probe_context *context, struct err *err)

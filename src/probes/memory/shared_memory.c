@@ -268,20 +268,12 @@ static double deviation(const struct bank_table *table, const struct bank_costs 
     return worst;
 }
 
-static struct measure *shared_banks_add(struct probe_context *context, const char *metric,
-                                        double value, const char *unit, const char *method)
-{
-    struct measure *m = measures_add(context->measures, metric, value, unit, method);
-    m->confidence = NAN;
-    return m;
-}
-
 static void report_layout(struct probe_context *context, const struct bank_layout *layout)
 {
     static const char method[] = "two lanes at every distance";
-    struct measure *m = shared_banks_add(context, "shared.banks", layout->banks, "", method);
+    struct measure *m = measures_add(context->measures, "shared.banks", layout->banks, "", method);
     m->confidence = 1;
-    m = shared_banks_add(context, "shared.bank_width", layout->bank_bytes, "B", method);
+    m = measures_add(context->measures, "shared.bank_width", layout->bank_bytes, "B", method);
     facts_set_int(&m->notes, "interleave", layout->interleave_bytes);
     m->confidence = 1;
 }
@@ -314,7 +306,7 @@ static void add_interval(struct probe_context *context, const char *metric, doub
 {
     static const double longer = 1.02;
     struct measure *m =
-        shared_banks_add(context, metric, all / warps, "cycles", "all warps, no conflicts");
+        measures_add(context->measures, metric, all / warps, "cycles", "all warps, no conflicts");
     if (all < alone * longer)
         measure_set_status(m, MEASURE_NOISY, "at most this: all warps take no longer than one");
 }
@@ -335,8 +327,8 @@ static void report_costs(struct probe_context *context, const struct bank_table 
         {"shared.conflict.interval", costs.pass, "all warps, by words from one bank"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct measure *m =
-            shared_banks_add(context, rows[i].metric, rows[i].value, "cycles", rows[i].method);
+        struct measure *m = measures_add(context->measures, rows[i].metric, rows[i].value, "cycles",
+                                         rows[i].method);
         if (worst > explained)
             measure_set_status(m, MEASURE_NOISY, "the table does not follow these costs");
         if (i == 0) {
@@ -365,7 +357,7 @@ static int report_wide(struct probe_context *context, struct err *err)
         if (rc)
             return rc;
         snprintf(metric, sizeof metric, "shared.load.latency_%u", width);
-        shared_banks_add(context, metric, alone, "cycles", "one warp, no conflicts");
+        measures_add(context->measures, metric, alone, "cycles", "one warp, no conflicts");
         snprintf(metric, sizeof metric, "shared.load.interval_%u", width);
         add_interval(context, metric, alone, all, load.warps);
     }

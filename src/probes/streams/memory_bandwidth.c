@@ -139,8 +139,6 @@ static void ends_report(struct probe_context *context, const char *metric, const
     struct measure *m =
         measures_add(context->measures, metric, facts_decimals(ends[first], 4), "",
                      "equal work per SM: end of the first SM over that of the last");
-    m->n = 1;
-    m->confidence = NAN;
     facts_set_int(&m->notes, "first_sm", (int64_t)first);
     facts_set_int(&m->notes, "last_sm", (int64_t)last);
     for (size_t i = 0; i < COUNT_OF(maps); i++) {

@@ -386,6 +386,7 @@ static const struct surface surfaces[] = {
      .series_count = 4},
 };
 
+/* A knee is as certain as the rate that it leads to. */
 static struct measure *surfaces_add_figure(struct probe_context *context, const char *name,
                                            double value, const char *unit,
                                            const struct surface_knee *knee)
@@ -393,7 +394,7 @@ static struct measure *surfaces_add_figure(struct probe_context *context, const 
     struct measure *m = measures_add(context->measures, name, value, unit,
                                      "streams of every shape, median of three");
     m->n = SURFACE_REPEATS;
-    m->confidence = NAN;
+    m->confidence = repeats_confidence(knee->saturated, knee->spread);
     m->bound = knee->rising ? MEASURE_AT_LEAST : MEASURE_EXACT;
     return m;
 }
@@ -403,16 +404,16 @@ static void report_sizes(struct probe_context *context, const char *prefix,
                          const struct surface_measured *measured, size_t series)
 {
     char metric[METRIC_MAX_BYTES];
-    const struct surface_knee last = {0};
     const double *gbs = measured->curves.gbs[series];
     size_t i = measured->curves.x_count - 1;
     while (i > 0 && isnan(gbs[i]))
         i--;
     if (isnan(gbs[i]))
         return;
+    const struct surface_knee last = {.saturated = gbs[i], .spread = measured->spread[series][i]};
     snprintf(metric, sizeof metric, "%s.largest", prefix);
     struct measure *m = surfaces_add_figure(context, metric, gbs[i], "GB/s", &last);
-    m->spread = measured->spread[series][i];
+    m->spread = last.spread;
 }
 
 static void report_knee(struct probe_context *context, const char *prefix,
@@ -472,9 +473,7 @@ static int surfaces_run(struct probe_context *context, struct err *err)
         surfaces_report(context, &surfaces[i], &measured);
         count++;
     }
-    struct measure *m =
-        measures_add(context->measures, "surface.count", count, "", "surfaces that were measured");
-    m->confidence = NAN;
+    measures_add(context->measures, "surface.count", count, "", "surfaces that were measured");
     return 0;
 }
 

@@ -545,7 +545,7 @@ static void families_add(struct families *families, const struct inventory *inve
     struct family family = {.metric = metric,
                             .unit = measure ? measure->unit : NULL,
                             .factor = 1,
-                            .reported = measure && str_equal(measure->method, "reported")};
+                            .reported = measure && measure_is_reported(measure)};
     size_t row = prometheus_unit_row(family.unit);
     if (row < COUNT_OF(units))
         family.factor = units[row].factor;

@@ -14,8 +14,7 @@
 /* True for a value that the driver reports and no probe measured. */
 static bool is_claim(const struct measure *m)
 {
-    return m->kind == MEASURE_NUMBER && measure_status_valued(m->status) &&
-           str_equal(m->method, "reported");
+    return m->kind == MEASURE_NUMBER && measure_status_valued(m->status) && measure_is_reported(m);
 }
 
 static void measure_put_value(struct strbuf *out, const struct measure *m)
