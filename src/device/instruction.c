@@ -1,11 +1,12 @@
 /* The table of instructions. */
 #include "device/instruction.h"
 
-/* What rows have in common: bits, place, registers, capability, operations, machine. */
-#define FP16(capability) 32, 0, 1, capability, 64, 1
-#define HALF 16, 0, 1, 75, 32, 1
-#define FP32 32, 0, 1, 75, 32, 1
-#define FP64 64, 0, 1, 75, 32, 1
+/* What rows have in common: bits, place, registers, capability, operations, machine. A multiply-add
+ * is two operations, as everywhere (GLOSSARY.md). */
+#define FP16(capability, each) 32, 0, 1, capability, 64 * (each), 1
+#define HALF(each) 16, 0, 1, 75, 32 * (each), 1
+#define FP32(each) 32, 0, 1, 75, 32 * (each), 1
+#define FP64(each) 64, 0, 1, 75, 32 * (each), 1
 #define INT(operations) 32, 0, 1, 75, operations, 1
 #define SPECIAL(machine) 32, 0, 1, 75, 32, machine
 #define CONVERT 32, 0, 1, 75, 64, 2
@@ -27,27 +28,27 @@
 /* One row per line. */
 /* clang-format off */
 const struct instruction instruction_table[] = {
-    {"fp16_add", FP16(75), "add.rn.f16x2 $r0,$r0,$a0;"},
-    {"fp16_mul", FP16(75), "mul.rn.f16x2 $r0,$r0,$a0;"},
-    {"fp16_fma", FP16(75), "fma.rn.f16x2 $r0,$r0,$a0,$r0;"},
-    {"bf16_add", FP16(90), "add.rn.bf16x2 $r0,$r0,$a0;"},
-    {"bf16_mul", FP16(90), "mul.rn.bf16x2 $r0,$r0,$a0;"},
-    {"bf16_fma", FP16(80), "fma.rn.bf16x2 $r0,$r0,$a0,$r0;"},
-    {"fp32_add", FP32, "add.rn.f32 $r0,$r0,$a0;"},
-    {"fp32_mul", FP32, "mul.rn.f32 $r0,$r0,$a0;"},
-    {"fp32_fma", FP32, "fma.rn.f32 $r0,$r0,$a0,$b0;"},
-    {"fp64_add", FP64, "add.rn.f64 $r0,$r0,$a0;"},
-    {"fp64_mul", FP64, "mul.rn.f64 $r0,$r0,$a0;"},
-    {"fp64_fma", FP64, "fma.rn.f64 $r0,$r0,$a0,$r0;"},
+    {"fp16_add", FP16(75, 1), "add.rn.f16x2 $r0,$r0,$a0;"},
+    {"fp16_mul", FP16(75, 1), "mul.rn.f16x2 $r0,$r0,$a0;"},
+    {"fp16_fma", FP16(75, 2), "fma.rn.f16x2 $r0,$r0,$a0,$r0;"},
+    {"bf16_add", FP16(90, 1), "add.rn.bf16x2 $r0,$r0,$a0;"},
+    {"bf16_mul", FP16(90, 1), "mul.rn.bf16x2 $r0,$r0,$a0;"},
+    {"bf16_fma", FP16(80, 2), "fma.rn.bf16x2 $r0,$r0,$a0,$r0;"},
+    {"fp32_add", FP32(1), "add.rn.f32 $r0,$r0,$a0;"},
+    {"fp32_mul", FP32(1), "mul.rn.f32 $r0,$r0,$a0;"},
+    {"fp32_fma", FP32(2), "fma.rn.f32 $r0,$r0,$a0,$b0;"},
+    {"fp64_add", FP64(1), "add.rn.f64 $r0,$r0,$a0;"},
+    {"fp64_mul", FP64(1), "mul.rn.f64 $r0,$r0,$a0;"},
+    {"fp64_fma", FP64(2), "fma.rn.f64 $r0,$r0,$a0,$r0;"},
     {"int_add", INT(32), "add.s32 $r0,$r0,$a0;"},
     {"int_mul", INT(32), "mul.lo.s32 $r0,$r0,$a0;"},
-    {"int_mad", INT(32), "mad.lo.s32 $r0,$r0,$a0,$b0;"},
+    {"int_mad", INT(64), "mad.lo.s32 $r0,$r0,$a0,$b0;"},
     {"int_mul_high", INT(32), "mul.hi.s32 $r0,$r0,$a0;"},
     {"int_shift", INT(32), "shl.b32 $r0,$r0,$a0;"},
     {"int_funnel", INT(32), "shf.l.wrap.b32 $r0,$r0,$a0,$b0;"},
     {"int_popc", INT(32), "popc.b32 $r0,$r0;"},
     {"int_reverse", INT(32), "brev.b32 $r0,$r0;"},
-    {"int_dp4a", INT(128), "dp4a.s32.s32 $r0,$r0,$a0,$b0;"},
+    {"int_dp4a", INT(256), "dp4a.s32.s32 $r0,$r0,$a0,$b0;"},
     {"rsqrt", SPECIAL(1), "rsqrt.approx.ftz.f32 $r0,$r0;"},
     {"sqrt", SPECIAL(1), "sqrt.approx.ftz.f32 $r0,$r0;"},
     {"exp2", SPECIAL(1), "ex2.approx.ftz.f32 $r0,$r0;"},
@@ -60,13 +61,13 @@ const struct instruction instruction_table[] = {
     {"shuffle", WARP(1), "shfl.sync.bfly.b32 $r0,$r0,$a0,0x1f,0xffffffff;"},
     {"vote", WARP(2), BALLOT},
     {"match", WARP(1), "match.any.sync.b32 $r0,$r0,0xffffffff;"},
-    {"mma_fp16", TENSOR(32, 4, 80, 2048), MMA("m16n8k16", "f32.f16.f16.f32")},
-    {"mma_bf16", TENSOR(32, 4, 80, 2048), MMA("m16n8k16", "f32.bf16.bf16.f32")},
-    {"mma_tf32", TENSOR(32, 4, 80, 1024), MMA("m16n8k8", "f32.tf32.tf32.f32")},
-    {"mma_int8", TENSOR(32, 4, 80, 4096), MMA("m16n8k32", "s32.s8.s8.s32")},
-    {"mma_fp8", TENSOR(32, 4, 89, 4096), MMA("m16n8k32", "f32.e4m3.e4m3.f32")},
-    {"mma_fp64", TENSOR(64, 2, 80, 256), MMA_FP64},
-    {"mma_fp64_wide", TENSOR(64, 4, 90, 1024), MMA("m16n8k8", "f64.f64.f64.f64")},
+    {"mma_fp16", TENSOR(32, 4, 80, 4096), MMA("m16n8k16", "f32.f16.f16.f32")},
+    {"mma_bf16", TENSOR(32, 4, 80, 4096), MMA("m16n8k16", "f32.bf16.bf16.f32")},
+    {"mma_tf32", TENSOR(32, 4, 80, 2048), MMA("m16n8k8", "f32.tf32.tf32.f32")},
+    {"mma_int8", TENSOR(32, 4, 80, 8192), MMA("m16n8k32", "s32.s8.s8.s32")},
+    {"mma_fp8", TENSOR(32, 4, 89, 8192), MMA("m16n8k32", "f32.e4m3.e4m3.f32")},
+    {"mma_fp64", TENSOR(64, 2, 80, 512), MMA_FP64},
+    {"mma_fp64_wide", TENSOR(64, 4, 90, 2048), MMA("m16n8k8", "f64.f64.f64.f64")},
     {"shared_add", SHARED(OWN, 1), "atom.shared.add.u32 $r0,[$r0],$z;"},
     {"shared_add_same", SHARED(WARP, 1), "atom.shared.add.u32 $r0,[$r0],$z;"},
     {"shared_cas", SHARED(OWN, 1), "atom.shared.cas.b32 $r0,[$r0],$z,$z;"},
@@ -74,9 +75,9 @@ const struct instruction instruction_table[] = {
     {"global_add_same", GLOBAL(WARP, 1), "atom.global.add.u64 $r0,[$r0],$z;"},
     {"global_add_all", GLOBAL(ALL, 1), "atom.global.add.u64 $r0,[$r0],$z;"},
     {"global_cas", GLOBAL(OWN, 3), "atom.global.cas.b64 $r0,[$r0],$z,$z;"},
-    {"fp16_scalar_add", HALF, "add.rn.f16 $r0,$r0,$a0;"},
-    {"fp16_scalar_mul", HALF, "mul.rn.f16 $r0,$r0,$a0;"},
-    {"fp16_scalar_fma", HALF, "fma.rn.f16 $r0,$r0,$a0,$b0;"},
+    {"fp16_scalar_add", HALF(1), "add.rn.f16 $r0,$r0,$a0;"},
+    {"fp16_scalar_mul", HALF(1), "mul.rn.f16 $r0,$r0,$a0;"},
+    {"fp16_scalar_fma", HALF(2), "fma.rn.f16 $r0,$r0,$a0,$b0;"},
 };
 /* clang-format on */
 

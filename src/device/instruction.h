@@ -26,7 +26,7 @@ struct instruction {
     enum instruction_place place;
     uint32_t registers;  /* of a chain */
     uint32_t capability; /* 80: GPUs of compute capability 8.0 and later have it */
-    uint32_t operations; /* of one instruction of a warp */
+    uint32_t operations; /* of one instruction of a warp; a multiply-add is two */
     uint32_t machine;    /* machine instructions, at most; more: the GPU imitates it by others */
     const char *text;
 };

@@ -103,6 +103,10 @@ double measure_digits(double value, int digits);
 void measure_note_pairs(struct measure *measure, const char *key, const double *at,
                         const double *values, size_t count);
 
+/* The unit of the rate of an SM: additions, multiplications and what else a lane does. A
+ * multiply-add is two. */
+#define MEASURE_OPERATIONS "op/cycle"
+
 /* The end of the name of a figure's spread, as a metric of its own. */
 #define MEASURE_SPREAD ".spread"
 

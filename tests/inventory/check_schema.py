@@ -33,6 +33,7 @@ MISTAKES = [
     (SIZE + ["value"], "big"),
     (SIZE + ["value"], None),
     (SIZE + ["confidence"], 1.5),
+    (SIZE + ["confidence"], None),
     (SIZE + ["n"], -1),
     (SIZE + ["status"], "fine"),
     (SIZE + ["status"], "failed"),

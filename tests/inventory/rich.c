@@ -120,7 +120,6 @@ static void fill_sizes(struct measures *measures)
     facts_set_int(&m->notes, "carveout", 32768);
     m = must(measures_add(measures, "main.latency", 812.34375, "cycles", "chase"));
     m->spread = 1.0 / 3;
-    m->confidence = NAN;
     m->n = UINT32_MAX;
     measure_set_status(m, MEASURE_NOISY, "two of \"five\" runs\nwere odd");
     facts_set_real(&m->notes, "ns", 410.27450000000005);
@@ -142,7 +141,9 @@ static void fill_measures(struct measures *measures)
     measure_set_status(m, MEASURE_NOISY, "one run disagreed");
     m = must(measures_add_words(measures, "constant_l1.shared_with", shared, 1, "interference"));
     measure_set_status(m, MEASURE_FAILED, "no answer");
-    must(measures_add(measures, "main.bandwidth.read", 4534.5, "GB/s", "stream"));
+    m = must(measures_add(measures, "main.bandwidth.read", 4534.5, "GB/s", "stream"));
+    m->spread = 12;
+    m->confidence = 0.97;
     must(measures_add(measures, "main.bandwidth.write", 0.1, "GB/s", "stream"));
     must(measures_add_missing(measures, "constant_l15.size", MEASURE_UNSUPPORTED, "none: here"));
     must(measures_add_missing(measures, "shared.size", MEASURE_FAILED, NULL));
@@ -199,6 +200,8 @@ static void fill_model(struct inventory_model *model)
     }
     model->populations[0].value = must(str_copy("692: \"000\""));
     fill_measures(&model->memory);
+    for (size_t i = 0; i < model->memory.count; i++)
+        model->memory.items[i].gpus = model->memory.items[i].n ? 2 : 0;
 }
 
 static void fill_gpu(struct inventory_gpu *gpu, unsigned number)

@@ -130,13 +130,18 @@ static void layout_is_the_contract(void **state)
         "      - {by: board.part, value: null, count: 1, figures: {main.latency: 652.5}}\n"
         "    memory:\n"
         "      l1_data:\n"
-        "        size: {value: 210000, unit: B, spread: 0, confidence: 0.999, n: 15, method: "
+        "        size: {value: 210000, unit: B, spread: 0, confidence: 0.999, n: 15, gpus: 2, "
+        "method: "
         "chase+cpd, reported: null, nominal: 229376, carveout: 32768}\n",
-        "        reach: {value: 1.0e+17, unit: B, spread: 0, confidence: 1, n: 0, method: chase, "
+        "        reach: {value: 1.0e+17, unit: B, spread: 0, confidence: 1, n: 1, gpus: 2, method: "
+        "chase, "
         "bound: at_least}\n",
-        "        shared_with: [texture, read_only, \"off\"]\n",
-        "      main:\n        latency: {value: 812.34375,",
-        "        bandwidth:\n          read: {value: 4534.5, unit: GB/s,",
+        "        shared_with: {value: [texture, read_only, \"off\"], n: 1, gpus: 2, method: "
+        "interference}\n",
+        "      main:\n        latency: {value: 812.34375, unit: cycles, spread: "
+        "0.3333333333333333, n: 4294967295, gpus: 2, ",
+        "        bandwidth:\n          read: {value: 4534.5, unit: GB/s, spread: 12, error: 45.3, "
+        "confidence: 0.97, n: 1, ",
         "        size: {value: null, status: unsupported, reason: \"none: here\"}\n",
         "      tlb: {value: 2,",
         "      tlb.reach: {value: 0,",

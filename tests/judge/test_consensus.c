@@ -22,6 +22,7 @@ static void add_unjudged(struct gpu_result *gpu, size_t number)
     struct measure *m = measures_add(&gpu->measures, "l2.miss_penalty", penalty, "cycles", "m");
     m->spread = 0.5;
     m->confidence = 0.9;
+    m->n = 7;
     facts_set_real(&m->notes, "ns", penalty / clock);
     facts_set_int(&m->notes, "width", (int64_t)(100 + number % CARDS));
     facts_set_text(&m->notes, "page", number % CARDS < 3 ? "2 MiB" : "64 KiB");
@@ -106,7 +107,8 @@ static void check_cards(const struct inventory *inventory)
 {
     const struct measure *m = figure(inventory, "l2.miss_penalty");
     near(m->value, 291.5);
-    assert_int_equal(m->n, CARDS);
+    assert_int_equal(m->gpus, CARDS);
+    assert_int_equal(m->n, 7); /* each GPU's */
     near(m->spread, (300 - 290.6) / 2);
     near(m->confidence, 0.9);
     near(m->value / note_of(m, "ns"), 1.98);
@@ -123,7 +125,7 @@ static void check_cards(const struct inventory *inventory)
     assert_int_equal(m->status, MEASURE_FAILED);
     assert_string_equal(m->reason, "no step");
     m = figure(inventory, "main.latency");
-    assert_int_equal(m->n, CARDS);
+    assert_int_equal(m->gpus, CARDS);
 }
 
 /* Prints the models. */
@@ -199,7 +201,7 @@ static void several_cards(void **state)
         struct inventory merged = judge_together(files, orders[i], 2, NULL, 0);
         const struct measure *m = figure(&merged, "l2.miss_penalty");
         near(m->value, 291.05);
-        assert_int_equal(m->n, 5);
+        assert_int_equal(m->gpus, 5);
         near(m->spread, figure(&files[0], "l2.miss_penalty")->spread);
         near(m->value / note_of(m, "ns"), 1.94); /* the file of four has the median clock of four */
         inventory_fini(&merged);
@@ -207,8 +209,8 @@ static void several_cards(void **state)
         merged = judge_together(files, orders[i], 2, gpus + CARDS, 3);
         m = figure(&merged, "l2.miss_penalty");
         near(m->value, (291.05 + 291.5) / 2);
-        assert_int_equal(m->n, 8);
-        assert_int_equal(figure(&merged, "main.latency")->n, 8);
+        assert_int_equal(m->gpus, 8);
+        assert_int_equal(figure(&merged, "main.latency")->gpus, 8);
         inventory_fini(&merged);
     }
     inventory_fini(&files[0]);
@@ -240,15 +242,15 @@ static void not_counted(void **state)
     struct inventory merged = judge_together(files, order, MANY + 1, NULL, 0);
     assert_int_equal(merged.total_outliers, 1);
     const struct measure *m = figure(&merged, "l2.miss_penalty");
-    assert_int_equal(m->n, MANY - 1); /* 288, 290.6, 290.6, 291.5, 291.5, 300, 318.7 */
+    assert_int_equal(m->gpus, MANY - 1); /* 288, 290.6, 290.6, 291.5, 291.5, 300, 318.7 */
     near(m->value, 291.5);
     inventory_fini(&merged);
     order[1] = MANY; /* the second GPU is only in the file without GPUs */
     merged = judge_together(files, order, MANY, NULL, 0);
     m = figure(&merged, "l2.parts");
     near(m->value, 2);
-    assert_int_equal(m->n, 1);
-    assert_int_equal(figure(&merged, "l2.miss_penalty")->n, MANY - 2);
+    assert_int_equal(m->gpus, 1);
+    assert_int_equal(figure(&merged, "l2.miss_penalty")->gpus, MANY - 2);
     inventory_fini(&merged);
     for (size_t i = 0; i <= MANY; i++)
         inventory_fini(&files[i]);
@@ -270,7 +272,7 @@ static void own_figures_decide(void **state)
     struct inventory merged = judge_together(&file, order, 1, NULL, 0);
     assert_int_equal(figure(&merged, "l1_data.size")->bound, MEASURE_EXACT);
     assert_int_equal(figure(&merged, "main.latency")->status, MEASURE_NOISY);
-    assert_int_equal(figure(&merged, "l2.miss_penalty")->n, CARDS);
+    assert_int_equal(figure(&merged, "l2.miss_penalty")->gpus, CARDS);
     inventory_fini(&merged);
     inventory_fini(&file);
     made_free(gpus, CARDS);

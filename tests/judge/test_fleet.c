@@ -31,7 +31,7 @@ static void consensus(void **state)
     assert_int_equal(facts_int(&model->identity, "sms", 0), 132);
     assert_int_equal(facts_int(&model->config, "power_limit_w", 0), 700);
     assert_string_equal(facts_text(&model->health, "throttle"), "none");
-    assert_int_equal(measures_get(&model->memory, "main.latency")->n, 23);
+    assert_int_equal(measures_get(&model->memory, "main.latency")->gpus, 23);
     assert_true(fabs(value_of(&inventory, "main.latency") / 632 - 1) < 0.02);
     assert_true(measures_get(&model->memory, "l1_data.size")->confidence == 0.99);
     assert_string_equal(measures_get(&model->memory, "l1_data.shared_with")->words[0], "texture");

@@ -2,6 +2,8 @@
  */
 #include "../check.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -29,6 +31,29 @@ static void healthy(void **state)
     assert_int_equal(facts_get(&wrong->notes, "sub_cores")->integer, 8 * DEVICE_SUB_CORES);
     assert_null(measures_get(&measures, "compute.wrong_sm"));
     probed_expect(&measures, "compute.rate.fp32", 256, "rate");
+    measures_fini(&measures);
+}
+
+/* The rate of a unit by the check and by its instruction count operations alike. */
+static void one_way_to_count(void **state)
+{
+    (void)state;
+    char model[sizeof MODEL + 128];
+    snprintf(model, sizeof model, "%sinstructions: {fp32_fma: [4, 1], fp64_fma: [8, 2]}\n", MODEL);
+    const struct probed probed = {.model = model, .list = "compute.check,instructions"};
+    struct measures measures = probed_run(&probed);
+    static const char *const pairs[][2] = {
+        {"compute.rate.fp32", "instructions.fp32_fma.rate"},
+        {"compute.rate.fp64", "instructions.fp64_fma.rate"},
+    };
+    for (size_t i = 0; i < COUNT_OF(pairs); i++) {
+        double check = probed_value(&measures, pairs[i][0]);
+        double instruction = probed_value(&measures, pairs[i][1]);
+        if (fabs(check / instruction - 1) > 0.1)
+            fail_msg("%s %g, %s %g", pairs[i][0], check, pairs[i][1], instruction);
+        assert_string_equal(measures_get(&measures, pairs[i][0])->unit,
+                            measures_get(&measures, pairs[i][1])->unit);
+    }
     measures_fini(&measures);
 }
 
@@ -104,9 +129,8 @@ static void hashes_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(healthy),
-        cmocka_unit_test(wrong_sm),
-        cmocka_unit_test(not_as_host),
+        cmocka_unit_test(healthy),       cmocka_unit_test(one_way_to_count),
+        cmocka_unit_test(wrong_sm),      cmocka_unit_test(not_as_host),
         cmocka_unit_test(hashes_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,7 +245,6 @@ static int compare(const struct l2 *l2, uint64_t seed)
         hold(&found, "l2.miss_penalty", penalty, LATENCY_TOLERANCE) +
         hold(&found, "l2.fetch", l2->fetch, 0) + hold(&found, "l2.line", l2->line, 0) +
         hold(&found, "l2.size", size, SIZE_TOLERANCE) +
-        hold(&found, "l2.step_whole", size, SIZE_TOLERANCE) +
         hold(&found, "l2.part_size", l2->parts == COPIES ? size / parts : 0, SIZE_TOLERANCE) +
         hold_prefetch(&found, l2);
     printf("  %.3f s\n", seconds);
@@ -358,11 +357,11 @@ static void early_misses(void **state)
     const struct l2 l2 = {"early",     .size_kib = 1024, .line = 128,      .sector = 32,
                           .fetch = 64, .ways = 16,       .policy = "early"};
     struct measures found = {0};
-    double size, step;
+    double size;
     measure(&l2, 1, &found);
     assert_true(measures_value(&found, "l2.size", &size));
-    assert_true(measures_value(&found, "l2.step_whole", &step));
-    assert_true(step < 0.95 * size);
+    double step = (double)facts_int(&measures_get(&found, "l2.size")->notes, "by_sweep", 0);
+    assert_true(step > 0 && step < 0.95 * size);
     assert_true(fabs(size - 1024 * 1024) < SIZE_TOLERANCE * 1024 * 1024);
     assert_int_equal(measures_get(&found, "l2.size")->status, MEASURE_NOISY);
     measures_fini(&found);
@@ -385,7 +384,7 @@ static void notes(void **state)
         {"l2.latency_far", "ns", 172, 175},
         {"l2.size", "reported", 2048 * 1024, 2048 * 1024},
         {"l2.size", "by_residency", 0.97 * 1536 * 1024, 1.03 * 1536 * 1024},
-        {"l2.step_whole", "width", 1, 768 * 1024},
+        {"l2.size", "width", 1, 768 * 1024},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct measure *m = measures_get(&found, cases[i].metric);

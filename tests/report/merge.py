@@ -79,7 +79,7 @@ def case_partitions(folder):
         found = re.search(r"\noutliers:\n  - uuid: .*\n    node: n2\n(?:.*\n)*?"
                           r"      - {metric: main.latency, value: \S+, expected: (\S+),", text)
         check(found and abs(float(found[1]) - 404.5) < 1, text)
-        check(re.search(rf"latency: {{value: {re.escape(found[1])}, .*n: 9,", text), "consensus of all that are well")
+        check(re.search(rf"latency: {{value: {re.escape(found[1])}, .*gpus: 9,", text), "consensus of all that are well")
         (folder / "merged.yaml").write_text(text)
         report(folder, "validate", "merged.yaml")
 

@@ -213,16 +213,6 @@ static int run_line(struct probe_context *context, struct err *err)
     return 0;
 }
 
-static void report_step(struct probe_context *context, const char *metric,
-                        const struct l2_step *step)
-{
-    struct measure *m = measures_add(context->measures, metric, step->bytes, "B", "fill+cpd");
-    m->spread = step->spread;
-    m->n = step->n;
-    m->confidence = step->confidence;
-    facts_set_int(&m->notes, "width", llround(step->width_bytes));
-}
-
 static void set_reported(struct probe_context *context, struct measure *size)
 {
     uint64_t reported = device_limits(context->device)->l2_reported_bytes;
@@ -232,17 +222,14 @@ static void set_reported(struct probe_context *context, struct measure *size)
 
 static void l2_report_unbounded(struct probe_context *context)
 {
-    static const char *const metrics[] = {"l2.step_whole", "l2.size"};
     measures_add_missing(context->measures, "l2.part_size", MEASURE_FAILED,
                          "L2 could not be overfilled");
-    for (size_t i = 0; i < COUNT_OF(metrics); i++) {
-        struct measure *m = measures_add(context->measures, metrics[i], context->l2.resident_bytes,
-                                         "B", "resident share");
-        m->bound = MEASURE_AT_LEAST;
-        m->n = context->l2.resident_n;
-        m->confidence = 1;
-        set_reported(context, m);
-    }
+    struct measure *m = measures_add(context->measures, "l2.size", context->l2.resident_bytes, "B",
+                                     "resident share");
+    m->bound = MEASURE_AT_LEAST;
+    m->n = context->l2.resident_n;
+    m->confidence = 1;
+    set_reported(context, m);
 }
 
 /* Without a step nothing confirms the resident share: then there is no size, only the reason. */
@@ -280,6 +267,7 @@ static void l2_report_size(struct probe_context *context, const struct l2_step *
     size->spread = context->l2.resident_error;
     size->confidence = agree ? whole->confidence : 0.5;
     facts_set_int(&size->notes, "by_sweep", llround(whole->bytes));
+    facts_set_int(&size->notes, "width", llround(whole->width_bytes));
     facts_set_int(&size->notes, "by_residency", llround(resident));
     char reason[REASON_MAX];
     snprintf(reason, sizeof reason, "loads miss from %.0f B on, %.0f B stay resident", whole->bytes,
@@ -359,11 +347,6 @@ static int run_size(struct probe_context *context, struct err *err)
         return rc;
     l2->whole = whole;
     report_part_size(context);
-    if (whole.found)
-        report_step(context, "l2.step_whole", &whole);
-    else
-        measures_add_missing(context->measures, "l2.step_whole", MEASURE_FAILED,
-                             "no change point around the resident share");
     l2_report_size(context, &whole);
     return sweep_note_l2(context, err);
 }
@@ -386,10 +369,9 @@ const struct probe probe_l2_line = {
 };
 
 const struct probe probe_l2_size = {
-    .description = {"l2.size", "size of L2 and of its parts, and the step of its latency",
-                    PROFILE_STANDARD},
+    .description = {"l2.size", "size of L2 and of its parts", PROFILE_STANDARD},
     .depends = {"l2.line"},
-    .metrics = {"l2.size", "l2.part_size", "l2.step_whole"},
+    .metrics = {"l2.size", "l2.part_size"},
     .again = true,
     .within = 0.03,
     .run = run_size,

@@ -85,8 +85,10 @@ static void add_rate(struct probe_context *context, enum device_unit unit,
 {
     if (!metrics[unit].rate || !answer->cycles)
         return;
+    /* Of the step of `int`, a multiply-add and a logical operation, the device counts two. */
+    double counted = unit == DEVICE_UNIT_INT ? 1.5 : 1;
     measures_add(context->measures, metrics[unit].rate,
-                 (double)answer->operations / (double)answer->cycles, "1/cycle",
+                 counted * (double)answer->operations / (double)answer->cycles, MEASURE_OPERATIONS,
                  "operations of an SM in a cycle, while it is checked");
 }
 

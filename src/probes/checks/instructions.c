@@ -80,7 +80,7 @@ static void instructions_report(struct probe_context *context,
     instructions_add(context, instruction, "latency", alone->cycles / joined, "cycles", machine,
                      kinds);
     double rate = RATE_WARPS * (double)instruction->operations / busy->cycles * joined;
-    instructions_add(context, instruction, "rate", rate, "1/cycle", 0, kinds);
+    instructions_add(context, instruction, "rate", rate, MEASURE_OPERATIONS, 0, kinds);
 }
 
 /* Only an unusable device ends the probe. */

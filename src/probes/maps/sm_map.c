@@ -157,6 +157,8 @@ static void report_map(struct probe_context *context, const struct map *map)
     m->n = (uint32_t)(map->sms * map->per_sm);
     if (map->worst_metric)
         report_worst(context, map, worst);
+    else /* SMs differ by where they and their lines are: that is no error */
+        m->confidence = NAN;
 }
 
 /* Chases are short if spikes are frequent, and many if loads scatter. */
@@ -242,7 +244,7 @@ const struct probe probe_sm_l1_latency = {
 };
 
 const struct probe probe_sm_l2_latency = {
-    .description = {"sm.l2_latency", "latency of each SM to L2", PROFILE_STANDARD},
+    .description = {"sm.l2_latency", "map of the SMs: how far each is from L2", PROFILE_STANDARD},
     .metrics = {"sm.l2_latency"},
     .run = run_l2,
 };

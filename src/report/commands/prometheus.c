@@ -465,9 +465,14 @@ static const struct {
     const char *unit, *suffix, *what;
     double factor;
 } units[] = {
-    {"B", "_bytes", "bytes", 1},     {"GB/s", "_bytes_per_second", "bytes per second", 1e9},
-    {"MHz", "_hertz", "hertz", 1e6}, {"cycles", "_cycles", "SM clock cycles", 1},
-    {"s", "_seconds", "seconds", 1}, {"ns", "_seconds", "seconds", 1e-9},
+    {"B", "_bytes", "bytes", 1},
+    {"GB/s", "_bytes_per_second", "bytes per second", 1e9},
+    {"MHz", "_hertz", "hertz", 1e6},
+    {"cycles", "_cycles", "SM clock cycles", 1},
+    {"s", "_seconds", "seconds", 1},
+    {"ns", "_seconds", "seconds", 1e-9},
+    {MEASURE_OPERATIONS, "_operations_per_cycle",
+     "operations per SM and cycle, a multiply-add is two", 1},
 };
 
 static size_t prometheus_unit_row(const char *unit)

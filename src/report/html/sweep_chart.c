@@ -48,7 +48,9 @@ static void sweep_mark_sizes(struct sweep_chart *plot, const struct measures *me
     }
     if (strcmp(memory, "l2") == 0) {
         sweep_mark_metric(plot, measures, memory, "part_size", "near part");
-        sweep_mark_metric(plot, measures, memory, "step_whole", "step of the sweep");
+        int64_t step = facts_int(&size->notes, "by_sweep", 0);
+        if (step > 0)
+            sweep_add_mark(plot, "step of the sweep", (double)step);
     } else {
         sweep_mark_metric(plot, measures, memory, "reach", "change point of the sweep");
     }
