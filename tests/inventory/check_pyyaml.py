@@ -37,7 +37,7 @@ def main():
     assert memory["main"]["bandwidth"]["read"]["value"] == 4534.5
     assert memory["main"]["latency"]["spread"] == 1 / 3
     assert memory["l1_data"]["reach"]["value"] == 1e17
-    assert memory["l1_data"]["shared_with"] == ["texture", "read_only", "off"]
+    assert memory["l1_data"]["shared_with"]["value"] == ["texture", "read_only", "off"]
     assert memory["tlb.reach.l1"]["value"] == 5e-324
     gpu = data["gpus"][0]
     assert gpu["pci"] == "0000:00:00.0" and gpu["serial"] == "1650000000001"

@@ -196,7 +196,7 @@ static void busy(void **state)
     assert_int_equal(inventory.total_measured, 16);
     for (size_t i = 0; i < 16; i++)
         assert_int_equal(inventory.gpus[i].status, i < 4 ? GPU_BUSY : GPU_OK);
-    assert_int_equal(measures_get(&inventory.models[0].memory, "main.bandwidth.read")->n, 12);
+    assert_int_equal(measures_get(&inventory.models[0].memory, "main.bandwidth.read")->gpus, 12);
     inventory_fini(&inventory);
     made_free(gpus, 16);
 }
@@ -216,13 +216,13 @@ static void none_healthy(void **state)
     facts_set_bool(&gpus[1].health, "remap_pending", true);
     struct inventory inventory = made_judged(gpus, 3);
     const struct measure *m = measures_get(&inventory.models[0].memory, "main.bandwidth.read");
-    assert_true(m->value == 4000 && m->n == 1 && m->status == MEASURE_OK);
+    assert_true(m->value == 4000 && m->gpus == 1 && m->status == MEASURE_OK);
     inventory_fini(&inventory);
     gpus[1].status = GPU_BUSY;
     inventory = made_judged(gpus, 3);
     const struct measures *memory = &inventory.models[0].memory;
     m = measures_get(memory, "main.bandwidth.read");
-    assert_true(m->value == 2000 && m->n == 3);
+    assert_true(m->value == 2000 && m->gpus == 3);
     for (size_t i = 0; i < memory->count; i++)
         assert_int_not_equal(memory->items[i].status, MEASURE_OK);
     assert_string_equal(m->reason, "measured beside other processes only");
@@ -244,7 +244,7 @@ static void no_number(void **state)
             facts_set_real(&gpus[k].measures.items[0].notes, "ns", k == 2 ? broken[i] : 16.5);
         struct inventory inventory = made_judged(gpus, 5);
         const struct measure *m = measures_get(&inventory.models[0].memory, "main.bandwidth.read");
-        assert_true(m->value == 4002 && m->spread == 1.25 && m->n == 4);
+        assert_true(m->value == 4002 && m->spread == 1.25 && m->gpus == 4);
         assert_int_equal(m->status, MEASURE_OK);
         assert_true(facts_get(&inventory.models[0].memory.items[0].notes, "ns")->real == 16.5);
         for (size_t k = 0; k < inventory.gpus[2].value_count; k++) {

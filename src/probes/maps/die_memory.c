@@ -55,6 +55,7 @@ static void die_memory_report(const struct memory *memory)
     free(map);
     m->spread = CPD_MAD_SIGMA * cpd_mad(memory->cycles, cells);
     m->n = (uint32_t)(cells * memory->map.loads);
+    m->confidence = NAN; /* SMs and regions differ: that is no error */
 }
 
 static void die_memory_take_answer(struct memory *memory, const struct device_sm_map_answer *answer)
