@@ -21,7 +21,8 @@ SECOND_COPY_BYTES = 170 * 1024  # sharing of larger caches is not looked at: the
 EXACT = ('entries', 'span', 'levels', 'banks', 'bank_width', 'shared_by', 'size_max', 'count', 'sms')
 # Latencies and rates; penalties of TLBs and cycles of code that replaces other code are rougher.
 TOLERANCES = {'latency': 0.025, 'rate': 0.02, 'penalty': 0.1, 'cycles': 0.04, 'saturated': 0.03, 'largest': 0.03,
-              'interval': 0.05, 'p1': 0.025, 'p2': 0.025, 'p3': 0.025, 'own': 0.02}
+              'interval': 0.05, 'latency_loaded': 0.04, 'latency_doubles': 0.04,
+              'latency_far': 0.025, 'p1': 0.025, 'p2': 0.025, 'p3': 0.025, 'own': 0.02}
 
 
 def draw_tlbs(rng):
@@ -82,6 +83,11 @@ def draw_gpu(rng, number, names):
     gpu['bandwidth']['shared'] = rng.randint(32, 128)
     if rng.random() < 0.7:
         gpu['clusters'] = draw_clusters(rng)
+    for bracket in gpu['paths']['global_cg']:
+        (memory, cycles), = bracket.items()
+        gpu['bandwidth'][f'{memory}_loaded_cycles'] = round(cycles * rng.uniform(1, 3))
+    if rng.random() < 0.7:
+        gpu['bandwidth']['l2_way'] = rng.randint(20, 400)
     return gpu
 
 
@@ -168,8 +174,38 @@ def surface_truths(gpu):
         yield f'surface.stream_threads.{kind}.saturated', min(most, rates[rate])
 
 
+def loaded_truths(gpu):
+    """Latency rises with the fifth power of the share of the limit that the other SMs read. Nine tenths of the highest
+    rate, and where the latency doubles, if it does."""
+    rates, alone = gpu['bandwidth'], dict(gpus.truth_of(gpu))
+    chasers = min(max(gpu['sms'] // 16, 1), 4)
+    most = gpus.SM_BYTES_PER_CYCLE * (gpu['sms'] - chasers) * gpu['clock']['sm_mhz'] / 1000
+    for bracket in gpu['paths']['global_cg']:
+        (memory, cycles), = bracket.items()
+        limit, more = rates[f'{memory}_read'], rates[f'{memory}_loaded_cycles'] - cycles
+        highest, latency = min(most, limit), alone[f'{memory}.latency']
+        if memory == 'l2' and gpu['l2']['parts'] == 'homes':
+            latency += sum(gpus.far_levels(gpu['l2'])) / (1 + len(gpus.far_levels(gpu['l2'])))
+        yield f'{memory}.latency_loaded', latency + more * (0.9 * highest / limit) ** 5
+        doubled = limit * (latency / more) ** 0.2 if more else highest
+        if not 0.97 < doubled / highest < 1.03:
+            yield f'{memory}.latency_doubles', min(doubled, highest)
+
+
+def way_truths(gpu):
+    """Half of what L2 delivers, or what the way lets pass, where a few SMs are no limit."""
+    if len(gpus.far_levels(gpu['l2'])) != 1:
+        return
+    most = gpus.SM_BYTES_PER_CYCLE * gpu['sms'] * gpu['clock']['sm_mhz'] / 1000
+    for kind in ('read', 'write'):
+        rate = min(gpu['bandwidth'][f'l2_{kind}'] / 2, gpu['bandwidth'].get('l2_way', 1e6))
+        if rate < most / 4:
+            yield f'l2.way.{kind}', rate
+
+
 def truths_of(gpu, memory):
-    for truths in (gpus.truth_of, gpus.structure_of, instruction_truths, cluster_truths, shared_truths, surface_truths):
+    for truths in (gpus.truth_of, gpus.structure_of, instruction_truths, cluster_truths, shared_truths, surface_truths,
+                   loaded_truths, way_truths):
         yield from truths(gpu)
     yield from tlb_truths(gpu, memory)
 
@@ -178,7 +214,7 @@ def is_right(metric, truth, found):
     """Beyond what gpus.py compares: sizes of instruction caches to what the loop around the code takes."""
     key, value = metric.split('.')[-1], found.get('value')
     if metric.startswith(('instruction_cache', 'instructions', 'tlb', 'spectrum', 'cluster', 'bulk_copy', 'surface',
-                          'shared.')) and isinstance(truth, (int, float)) and isinstance(value, (int, float)):
+                          'shared.', 'l2.way', 'l2.latency_', 'main.latency_')) and isinstance(truth, (int, float)) and isinstance(value, (int, float)):
         if metric.startswith('instruction_cache') and key == 'size':
             return abs(value - truth) <= (512 if truth < 65536 else 2048) + 3 * 256
         tolerance = 0 if key in EXACT else TOLERANCES.get(key, 0.03)

@@ -12,7 +12,7 @@ enum {
     WAY_REPEATS = 3,
     WAY_ONE_PER_CENT = 80,  /* of L2: the lines of a home fit into either part */
     WAY_BOTH_PER_CENT = 40, /* and those of both homes together, if both parts have copies */
-    WAY_UNIT_BYTES = 1 << 20,
+    WAY_UNIT_BYTES = 1 << 16,
     WAY_ROUNDS = 16,
 };
 

@@ -1,5 +1,6 @@
 /* The probes of latency under load: cycles of a load of main memory or L2 while other SMs read from
  * it, from nothing to all that it delivers. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,6 @@ enum {
     MAIN_FACTOR = 32,   /* of L2 */
     L2_PER_CENT = 40,   /* still less than one of two parts holds */
     GOAL_PER_CENT = 90, /* of the highest bandwidth */
-    METRIC_MAX_BYTES = 32,
     REASON_MAX = 160,
 };
 
@@ -32,8 +32,18 @@ _Static_assert((int)LOADED_POINTS <= (int)LATENCY_CURVE_POINTS_MAX, "room for al
  * lines were timed. And figures that repeat only within this share are noisy. */
 static const double AGREEMENT = 0.1, UNSTABLE = 0.1;
 
+/* The metrics of each memory; the first one is the name of the probe, too. */
+static const struct loaded_memory {
+    const char *loaded, *doubles, *latency;
+    bool cold;
+} loaded_memories[] = {
+    {"main.latency_loaded", "main.latency_doubles", "main.latency", true},
+    {"l2.latency_loaded", "l2.latency_doubles", "l2.latency", false},
+};
+
 struct loaded {
     struct probe_context *context;
+    const struct loaded_memory *memory;
     struct device_loaded_chase asked;
     struct latency_curve curves[REPEATS];
     uint64_t loads;
@@ -142,18 +152,22 @@ static void loaded_merge(const struct loaded *loaded, struct latency_curve *out_
     }
 }
 
-/* Without load it must be the latency of this memory. */
-static void loaded_check_quiet(const struct loaded *loaded, const char *memory, double cycles,
-                               struct measure *m)
+/* Without load it must be the latency of this memory. Lines of L2 may be near or far, if the parts
+ * keep no copies. */
+static void loaded_check_quiet(const struct loaded *loaded, double cycles, struct measure *m)
 {
-    char metric[METRIC_MAX_BYTES], reason[REASON_MAX];
-    double known;
-    snprintf(metric, sizeof metric, "%s.latency", memory);
-    if (!measures_value(loaded->context->measures, metric, &known) ||
-        fabs(cycles - known) <= AGREEMENT * known)
+    const char *metric = loaded->memory->latency;
+    char reason[REASON_MAX];
+    double near, far;
+    if (!measures_value(loaded->context->measures, metric, &near))
+        return;
+    if (loaded->asked.cold || loaded->context->l2.copies ||
+        !measures_value(loaded->context->measures, "l2.latency_far", &far))
+        far = near;
+    if (cycles >= (1 - AGREEMENT) * near && cycles <= (1 + AGREEMENT) * far)
         return;
     snprintf(reason, sizeof reason, "%.0f cycles without load, but %s is %.0f", cycles, metric,
-             known);
+             near);
     measure_set_status(m, MEASURE_NOISY, reason);
 }
 
@@ -172,9 +186,8 @@ static struct measure *loaded_add(const struct loaded *loaded, const char *metri
     return m;
 }
 
-static void loaded_report(const struct loaded *loaded, const char *memory)
+static void loaded_report(const struct loaded *loaded)
 {
-    char metric[METRIC_MAX_BYTES];
     struct latency_curve curve = {.count = 0};
     double loaded_cycles[REPEATS], doubled_gbs[REPEATS];
     bool doubles = true;
@@ -186,44 +199,42 @@ static void loaded_report(const struct loaded *loaded, const char *memory)
         doubled_gbs[r] = loaded_crossing(own, false, 2 * own->points[0].cycles);
         doubles &= !isnan(doubled_gbs[r]);
     }
-    snprintf(metric, sizeof metric, "%s.latency_loaded", memory);
-    struct measure *m = loaded_add(loaded, metric, loaded_cycles, "cycles",
+    struct measure *m = loaded_add(loaded, loaded->memory->loaded, loaded_cycles, "cycles",
                                    "single loads while other SMs read at 90 % of the highest rate");
     latency_curve_put(&curve, &m->notes);
-    loaded_check_quiet(loaded, memory, curve.points[0].cycles, m);
-    snprintf(metric, sizeof metric, "%s.latency_doubles", memory);
+    loaded_check_quiet(loaded, curve.points[0].cycles, m);
     for (size_t r = 0; r < REPEATS && !doubles; r++)
         doubled_gbs[r] = loaded_highest(&loaded->curves[r]);
-    m = loaded_add(loaded, metric, doubled_gbs, "GB/s",
+    m = loaded_add(loaded, loaded->memory->doubles, doubled_gbs, "GB/s",
                    "bandwidth of the other SMs at which a load takes twice as long");
     m->bound = doubles ? MEASURE_EXACT : MEASURE_AT_LEAST;
-    loaded_check_quiet(loaded, memory, curve.points[0].cycles, m);
+    loaded_check_quiet(loaded, curve.points[0].cycles, m);
 }
 
 static int loaded_run(struct probe_context *context, struct err *err)
 {
     const struct device_limits *limits = device_limits(context->device);
-    char memory[METRIC_MAX_BYTES], metric[METRIC_MAX_BYTES + 1];
-    snprintf(metric, sizeof metric, "%s", context->probe);
-    snprintf(memory, sizeof memory, "%.*s", (int)strcspn(metric, "."), metric);
+    const struct loaded_memory *memory = loaded_memories;
+    while (strcmp(memory->loaded, context->probe) != 0)
+        memory++;
     uint32_t chasers = limits->sm_count / SMS_PER_CHASER;
     struct loaded loaded = {.context = context,
-                            .asked = {.cold = strcmp(memory, "main") == 0,
+                            .memory = memory,
+                            .asked = {.cold = memory->cold,
+                                      .footprint_bytes = loaded_footprint(limits, memory->cold),
                                       .chasers = chasers < 1             ? 1
                                                  : chasers > CHASERS_MAX ? CHASERS_MAX
                                                                          : chasers,
                                       .window_cycles = WINDOW_CYCLES}};
     struct err own = {0};
-    loaded.asked.footprint_bytes = loaded_footprint(limits, loaded.asked.cold);
-    if (limits->sm_count < 2 || !limits->l2_reported_bytes) {
-        repeats_unsupported(context, metric, "there is one SM, or no L2 is reported");
-        return 0;
-    }
-    int rc = loaded_measure(&loaded, &own);
-    if (rc)
-        return repeats_end(context, metric, rc, &own, err);
-    loaded_report(&loaded, memory);
-    return 0;
+    int rc = limits->sm_count > 1 && limits->l2_reported_bytes
+                 ? loaded_measure(&loaded, &own)
+                 : err_set(&own, -ENOTSUP, "there is one SM, or no L2 is reported");
+    if (!rc)
+        loaded_report(&loaded);
+    else if (rc == -ENOTSUP)
+        repeats_unsupported(context, memory->doubles, own.text);
+    return repeats_end(context, memory->loaded, rc, &own, err);
 }
 
 #define LOADED_PROBE(id, memory, text)                                                             \
