@@ -37,8 +37,8 @@ FIRST = {
 
 
 def instructions(fatbin, arch, cuobjdump):
-    """The instructions of each kernel, predicates cut off, NOPs left out."""
-    text = subprocess.run([cuobjdump, '-sass', '-arch', 'sm_' + arch, fatbin], check=True,
+    """The instructions of each of KERNELS, predicates cut off, NOPs left out."""
+    text = subprocess.run([cuobjdump, '-sass', '-arch', 'sm_' + arch, '-fun', ','.join(KERNELS), fatbin], check=True,
                           capture_output=True, text=True).stdout
     kernels, current = {}, None
     for line in text.splitlines():
