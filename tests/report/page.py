@@ -221,11 +221,14 @@ def check_differences():
                           for i in range(1100)]
     many["nodes"] = [{"node": f"place{i}", "finding": "odd", "kind": "failing" if i % 2 else None, "gpus": []} for i in range(1500)]
     text = page_of("many", many).read_text()
+    outliers = set(re.findall("GPU-[0-9a-f-]+", text[:text.index("<section id=places>")]))
     for entry in many["outliers"]:
-        assert entry["uuid"] in text[:text.index("<section id=places>")], entry
+        assert entry["uuid"] in outliers, entry
     watch = text[text.index("<section id=watch>"):]
-    assert all(entry["uuid"] in watch[:watch.index("</section>")] for entry in many["watch"])
-    assert all(f"gone{i}<" in text and f"place{i}<" in text.replace(" <span", "<span") for i in range(1100))
+    watched = set(re.findall("GPU-[0-9a-f-]+", watch[:watch.index("</section>")]))
+    assert all(entry["uuid"] in watched for entry in many["watch"])
+    named = set(re.findall(r"((?:gone|place)\d+)<", text.replace(" <span", "<span")))
+    assert all(f"gone{i}" in named and f"place{i}" in named for i in range(1100))
     assert text.count("<td>place") + text.count("<h3>place") == 1500
 
 
