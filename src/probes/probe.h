@@ -131,6 +131,8 @@ extern const struct probe probe_load;
 extern const struct probe probe_instructions;
 extern const struct probe probe_tlb, probe_spectrum;
 extern const struct probe probe_instruction_cache;
+extern const struct probe probe_jumping_code;
+extern const struct probe probe_code_and_constants;
 extern const struct probe probe_main_bandwidth_read, probe_main_bandwidth_write;
 extern const struct probe probe_main_bandwidth_copy;
 extern const struct probe probe_main_equal_read, probe_main_equal_write, probe_main_equal_copy;

@@ -68,6 +68,8 @@ const struct probe *const probe_table[] = {
     &probe_clock_memory,
     &probe_instructions,
     &probe_instruction_cache,
+    &probe_jumping_code,
+    &probe_code_and_constants,
     &probe_cluster_groups,
     &probe_cluster_latency,
     &probe_cluster_bandwidth,

@@ -225,6 +225,72 @@ static void at_random(void **state)
     }
 }
 
+/* The cache of a sub-core, which only jumping code shows, and one cache for code and constants:
+ * with that, the size of a constant L1.5 that constant memory cannot fill. */
+static const struct {
+    const char *sub_core, *l15, *constants;
+    double l0, size, line; /* 0: not told */
+} jumping[] = {
+    /* As on an H200; with other ways; without a cache of a sub-core; constants apart. */
+    {"sub_core: {size: 5632, line: 128, ways: 44, miss_cycles: 9}, ",
+     "{size: 128 KiB, line: 256, "
+     "ways: 8}",
+     "true", 5632, 131072, 256},
+    {"sub_core: {size: 12 KiB, line: 128, ways: 4, miss_cycles: 12}, ",
+     "{size: 128 KiB, line: 256, "
+     "ways: 8, index: hashed}",
+     "true", 12288, 131072, 256},
+    {"", "{size: 128 KiB, line: 256, ways: 8}", "true", 0, 131072, 256},
+    {"", "{size: 128 KiB, line: 256, ways: 8}", "false", 0, 0, 0},
+    {"", "{size: 48 KiB, line: 256, ways: 4}", "false", 0, 0, 256},
+};
+
+static void jumps(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(jumping); i++) {
+        struct strbuf model = {0};
+        strbuf_puts(&model, MODEL);
+        strbuf_printf(&model,
+                      "caches: {constant_l1: {size: 2 KiB, line: 64, ways: 4}, constant_l15: %s}\n"
+                      "instruction_caches: {cycles: 1.2, %sconstants: %s, levels: [{size: 32 KiB, "
+                      "line: 128, ways: 4, miss_cycles: 7, scope: tpc}, {size: 128 KiB, line: 256, "
+                      "ways: 8, miss_cycles: 50, scope: gpc}]}\n",
+                      jumping[i].l15, jumping[i].sub_core, jumping[i].constants);
+        char *paths = strstr(model.data, "paths: {");
+        assert_non_null(paths);
+        struct strbuf whole = {0};
+        strbuf_printf(&whole,
+                      "%.*sconstant: [constant_l1: 28, constant_l15: 102, l2: 267, main: "
+                      "531], %s",
+                      (int)(paths - model.data) + 8, model.data, paths + 8);
+        const struct probed probed = {
+            .model = whole.data,
+            .list = "instruction_cache.l0,constant_l15.shared_with,structure.constant_l15"};
+        struct measures measures = probed_run(&probed);
+        const struct measure *l0 = measures_get(&measures, "instruction_cache.l0.size"),
+                             *size = measures_get(&measures, "constant_l15.size"),
+                             *line = measures_get(&measures, "constant_l15.line"),
+                             *shared = measures_get(&measures, "constant_l15.shared_with");
+        assert_true(jumping[i].l0 ? judge_figure(l0, jumping[i].l0, 512) == 1 : !l0);
+        assert_true(probed_value(&measures, "instruction_cache.levels") == (jumping[i].l0 ? 3 : 2));
+        assert_true(is_sure(shared));
+        assert_int_equal(shared->word_count, jumping[i].size ? 1 : 0);
+        if (jumping[i].size) {
+            assert_string_equal(shared->words[0], "instruction_cache.level2");
+            assert_int_equal(size->bound, MEASURE_EXACT);
+            assert_int_equal(judge_figure(size, jumping[i].size, 2048), 1);
+            assert_null(measures_get(&measures, "constant_l15.sets"));
+        } else if (jumping[i].line == 0)
+            assert_int_equal(size->bound, MEASURE_AT_LEAST);
+        assert_int_equal(line->bound, jumping[i].line ? MEASURE_EXACT : MEASURE_AT_LEAST);
+        assert_true(line->value == 256);
+        measures_fini(&measures);
+        strbuf_fini(&whole);
+        strbuf_fini(&model);
+    }
+}
+
 static void no_code(void **state)
 {
     (void)state;
@@ -237,9 +303,9 @@ static void no_code(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(drawn), cmocka_unit_test(controls),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(drawn),  cmocka_unit_test(controls),
                                        cmocka_unit_test(no_end), cmocka_unit_test(at_random),
-                                       cmocka_unit_test(no_code)};
+                                       cmocka_unit_test(jumps),  cmocka_unit_test(no_code)};
     if (argc > 1)
         drawn_count = (uint32_t)strtoul(argv[1], NULL, 10);
     return cmocka_run_group_tests(tests, NULL, NULL);

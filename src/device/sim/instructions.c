@@ -287,10 +287,128 @@ int gpu_run_straight(struct device *device, const void *request, void *answer, s
     return 0;
 }
 
+/* Jumping code: where its first block is, and what a pass executes behind the last one. */
+enum { BLOCK_BYTES = 128, BLOCKS_AT = 1024, BEHIND_BYTES = 256 };
+enum { CODE_CACHES_MAX = SIM_INSTRUCTION_CACHES_MAX + 1 };
+static const uint64_t constants_at = UINT64_C(1) << 32; /* in a cache that has code too */
+
+/* One SM walks; the caches of code are the nearest first, that of a sub-core before all others. */
+struct walk_caches {
+    struct cache *code[CODE_CACHES_MAX], *constants[SIM_LEVELS_MAX];
+    double miss_cycles[CODE_CACHES_MAX];
+    uint32_t code_count, constant_count;
+    bool unified; /* the last one of constants is the last one of code */
+};
+
+static void add_code_cache(struct walk_caches *caches, const struct sim_instruction_cache *level,
+                           double far)
+{
+    caches->miss_cycles[caches->code_count] = level->jump_miss_cycles + level->far_cycles * far;
+    caches->code[caches->code_count++] = cache_create(&level->geometry);
+}
+
+static void create_walk_caches(const struct sim_model *model, uint32_t sm,
+                               struct walk_caches *caches)
+{
+    const struct sim_path *path = &model->paths[DEVICE_CONSTANT];
+    double far = far_share(model, sm);
+    if (model->sub_core_cache.geometry.size)
+        add_code_cache(caches, &model->sub_core_cache, far);
+    for (uint32_t l = 0; l < model->instruction_cache_count; l++)
+        add_code_cache(caches, &model->instruction_caches[l], far);
+    caches->constant_count = path->cache_count;
+    caches->unified = model->code_and_constants && path->cache_count;
+    for (uint32_t l = 0; l < path->cache_count; l++)
+        caches->constants[l] = caches->unified && l + 1 == path->cache_count
+                                   ? caches->code[caches->code_count - 1]
+                                   : cache_create(&model->caches[path->caches[l]].geometry);
+}
+
+static void destroy_walk_caches(struct walk_caches *caches)
+{
+    for (uint32_t l = 0; l < caches->constant_count - (caches->unified ? 1 : 0); l++)
+        cache_destroy(caches->constants[l]);
+    for (uint32_t l = 0; l < caches->code_count; l++)
+        cache_destroy(caches->code[l]);
+}
+
+/* Cycles that it takes to fetch the lines of a stretch of code. */
+static double fetch_stretch(struct walk_caches *caches, uint64_t from, uint64_t bytes,
+                            struct rng *rng)
+{
+    uint64_t line = caches->code[0]->geometry.line;
+    double cycles = 0;
+    for (uint64_t at = from - from % line; at < from + bytes; at += line)
+        for (uint32_t l = 0; l < caches->code_count && !cache_access(caches->code[l], at, rng); l++)
+            cycles += caches->miss_cycles[l];
+    return cycles;
+}
+
+static double walk_code(const struct sim_model *model, const struct device_walk *walk,
+                        struct walk_caches *caches, struct rng *rng)
+{
+    double cycles = pass_cycles + model->noise.jitter_cycles * rng_normal(rng);
+    for (uint32_t class = walk->stride; class -- > 0;)
+        for (uint32_t i = class; i < walk->blocks; i += walk->stride)
+            cycles +=
+                fetch_stretch(caches, BLOCKS_AT + (uint64_t)i * BLOCK_BYTES, BLOCK_BYTES, rng);
+    cycles +=
+        fetch_stretch(caches, BLOCKS_AT + DEVICE_WALK_BLOCKS_MAX * BLOCK_BYTES, BEHIND_BYTES, rng);
+    return cycles + walk->blocks * (model->jump_cycles +
+                                    model->straight_cycles * BLOCK_BYTES / INSTRUCTION_BYTES);
+}
+
+/* All constants are in L2. */
+static double walk_constants(const struct sim_model *model, const struct device_walk *walk,
+                             struct walk_caches *caches, struct rng *rng)
+{
+    const struct sim_path *path = &model->paths[DEVICE_CONSTANT];
+    double cycles = pass_cycles + model->noise.jitter_cycles * rng_normal(rng);
+    for (uint64_t i = 0; i < walk->constant_bytes / walk->constant_stride; i++) {
+        uint32_t l = 0;
+        while (l < caches->constant_count &&
+               !cache_access(caches->constants[l], constants_at + i * walk->constant_stride, rng))
+            l++;
+        cycles += l < caches->constant_count ? path->cache_cycles[l] : path->l2_cycles;
+    }
+    return cycles;
+}
+
+int gpu_run_walk(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_walk *walk = request;
+    struct device_walk_answer *out_answer = answer;
+    struct gpu *gpu = (struct gpu *)device;
+    const struct sim_model *model = &gpu->model;
+    struct walk_caches caches = {0};
+    struct rng rng;
+    double code = 0, constants = 0;
+    gpu_update(gpu);
+    if (!model->instruction_cache_count)
+        return err_set(err, -ENOSYS, "this model has no `instruction_caches`");
+    if (walk->constant_bytes && !model->paths[DEVICE_CONSTANT].present)
+        return err_set(err, -ENOTSUP, "this model has no constant memory");
+    rng_init(&rng, rng_derive(gpu->noise_seed, "walk", gpu->stream_number++), "noise");
+    create_walk_caches(model, walk->sm, &caches);
+    for (uint32_t pass = 0; pass <= walk->repeats; pass++) {
+        double walked = walk_code(model, walk, &caches, &rng), loaded = 0;
+        if (walk->constant_bytes)
+            loaded = walk_constants(model, walk, &caches, &rng);
+        code += pass ? walked : 0;
+        constants += pass ? loaded : 0;
+    }
+    destroy_walk_caches(&caches);
+    out_answer->block_bytes = BLOCK_BYTES;
+    out_answer->code_cycles = (uint64_t)(code + 0.5);
+    out_answer->constant_cycles = (uint64_t)(constants + 0.5);
+    gpu->busy_ns += (code + constants) * 1e3 / gpu_clock_mhz(gpu, gpu->busy_ns);
+    return 0;
+}
+
 struct level_text {
     uint64_t size, line, ways;
     int index, policy, scope;
-    double miss_cycles, far_cycles;
+    double miss_cycles, far_cycles, jump_miss_cycles;
 };
 
 enum { LINE_MIN = 32, LINE_MAX = 4096, BYTES_MAX = 1 << 24 };
@@ -303,9 +421,12 @@ static const struct yaml_field level_fields[] = {
     {"scope", YAML_WORD, offsetof(struct level_text, scope), .words = sim_scope_words},
     {"miss_cycles", YAML_F64, offsetof(struct level_text, miss_cycles), true, 0, 1e4},
     {"far_cycles", YAML_F64, offsetof(struct level_text, far_cycles), .min = 0, .max = 1e4},
+    {"jump_miss_cycles", YAML_F64, offsetof(struct level_text, jump_miss_cycles), .min = 0,
+     .max = 1e4},
 };
 
-static int read_level(const struct yaml_node *node, struct sim_model *model, struct err *err)
+static int read_level(const struct yaml_node *node, struct sim_instruction_cache *out_level,
+                      struct err *err)
 {
     struct level_text text = {0};
     int rc = yaml_read_fields(node, level_fields, COUNT_OF(level_fields), &text, err);
@@ -315,7 +436,7 @@ static int read_level(const struct yaml_node *node, struct sim_model *model, str
         return yaml_error(sim_at(node, "size"), err,
                           "expected whole sets of %llu lines of %llu bytes",
                           (unsigned long long)text.ways, (unsigned long long)text.line);
-    model->instruction_caches[model->instruction_cache_count++] = (struct sim_instruction_cache){
+    *out_level = (struct sim_instruction_cache){
         .geometry = {.size = text.size,
                      .line = text.line,
                      .sector = text.line,
@@ -325,20 +446,25 @@ static int read_level(const struct yaml_node *node, struct sim_model *model, str
                      .policy = (enum cache_policy)text.policy},
         .scope = text.scope,
         .miss_cycles = text.miss_cycles,
+        .jump_miss_cycles = text.jump_miss_cycles > 0 ? text.jump_miss_cycles : text.miss_cycles,
         .far_cycles = text.far_cycles,
     };
     return 0;
 }
 
 struct caches_text {
-    double cycles;
-    const struct yaml_node *levels, *jumps;
+    double cycles, jump_cycles;
+    bool constants;
+    const struct yaml_node *levels, *jumps, *sub_core;
 };
 
 static const struct yaml_field caches_fields[] = {
     {"cycles", YAML_F64, offsetof(struct caches_text, cycles), true, 0.5, 1000},
     {"levels", YAML_NODE, offsetof(struct caches_text, levels), true},
     {"jumps", YAML_NODE, offsetof(struct caches_text, jumps)},
+    {"jump_cycles", YAML_F64, offsetof(struct caches_text, jump_cycles), .min = 0, .max = 1000},
+    {"sub_core", YAML_NODE, offsetof(struct caches_text, sub_core)},
+    {"constants", YAML_BOOL, offsetof(struct caches_text, constants)},
 };
 
 static int read_jumps(const struct yaml_node *node, struct sim_model *model, struct err *err)
@@ -364,7 +490,7 @@ static int read_jumps(const struct yaml_node *node, struct sim_model *model, str
 int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *model,
                                 struct err *err)
 {
-    struct caches_text text = {0};
+    struct caches_text text = {.jump_cycles = 12};
     int rc = yaml_read_fields(node, caches_fields, COUNT_OF(caches_fields), &text, err);
     if (rc)
         return rc;
@@ -375,17 +501,18 @@ int sim_read_instruction_caches(const struct yaml_node *node, struct sim_model *
         return yaml_error(text.levels, err, "expected 1 to %d levels", SIM_INSTRUCTION_CACHES_MAX);
     model->straight_cycles = text.cycles;
     for (size_t i = 0; i < count; i++) {
-        rc = read_level(yaml_at(text.levels, i), model, err);
+        rc = read_level(yaml_at(text.levels, i),
+                        &model->instruction_caches[model->instruction_cache_count++], err);
         if (rc) {
             err_prefix(err, "instruction_caches: level %zu", i + 1);
             return rc;
         }
     }
+    model->jump_cycles = text.jump_cycles;
+    model->code_and_constants = text.constants;
+    if (text.sub_core && (rc = read_level(text.sub_core, &model->sub_core_cache, err))) {
+        err_prefix(err, "instruction_caches: sub_core");
+        return rc;
+    }
     return text.jumps ? read_jumps(text.jumps, model, err) : 0;
-}
-
-int gpu_run_walk(struct device *device, const void *request, void *answer, struct err *err)
-{
-    (void)device, (void)request, (void)answer;
-    return err_set(err, -ENOSYS, "this model has no jumping code");
 }

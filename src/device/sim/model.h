@@ -153,6 +153,7 @@ struct sim_instruction_cache {
     struct cache_geometry geometry;
     int scope;
     double miss_cycles, far_cycles;
+    double jump_miss_cycles; /* if a jump led to the line: nothing was fetched ahead */
 };
 
 /* A pass over more code than this takes so much longer. */
@@ -206,7 +207,12 @@ struct sim_model {
     struct sim_jump jumps[SIM_JUMPS_MAX];
     uint32_t jump_count;
     double straight_cycles; /* of an instruction that the nearest cache has */
-    double dram_clocked;    /* share of the DRAM time that follows the memory clock */
+    /* Only jumping code shows these: a cache of each sub-core (size 0: none), what a jump costs,
+     * and whether the last cache of instructions is also the last one of constants before L2. */
+    struct sim_instruction_cache sub_core_cache;
+    double jump_cycles;
+    bool code_and_constants;
+    double dram_clocked; /* share of the DRAM time that follows the memory clock */
     double dram_slow_share, dram_slow_cycles; /* this share takes up to this much longer */
     double constant_first_cycles;             /* added to an SM's first constant load in a launch */
     struct sim_path paths[DEVICE_PATH_COUNT];

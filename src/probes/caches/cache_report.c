@@ -101,10 +101,16 @@ static int cache_report_line(struct probe_context *context, enum study_id id, st
         measures_add(context->measures, cache_metric(name, memory, "fetch"),
                      (double)study->fetch_bytes, "B", "cold chase, distance between misses");
     fetch->confidence = study->fetch_contrast;
-    if (!study->line_bytes) {
+    if (!study->line_bytes && !study->unbounded) {
         cache_report_missing(context, memory, "line", MEASURE_FAILED,
-                             study->unbounded ? "the cache could not be overfilled"
-                                              : "no stride surely skips a line");
+                             "no stride surely skips a line");
+        return 0;
+    }
+    if (!study->line_bytes) { /* the cache cannot be overfilled: a fetch unit is within a line */
+        struct measure *least = measures_add(context->measures, cache_metric(name, memory, "line"),
+                                             (double)study->fetch_bytes, "B", fetch->method);
+        least->bound = MEASURE_AT_LEAST;
+        least->confidence = study->fetch_contrast;
         return 0;
     }
     struct measure *line =

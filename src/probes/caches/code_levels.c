@@ -248,3 +248,26 @@ void code_levels_find(const struct code_curve *curve, struct code_levels *out_le
     for (size_t i = 0; i + 1 < count; i++)
         code_divide(curve, &costs, &out_levels->levels[i], &out_levels->levels[i + 1]);
 }
+
+size_t code_rise_first(const struct code_rise *rise)
+{
+    size_t first = rise->count;
+    while (first > 0 && rise->shares[first - 1] > rise->low)
+        first--;
+    return first;
+}
+
+double code_rise_begin(const struct code_rise *rise)
+{
+    size_t first = code_rise_first(rise);
+    double n = 0, sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
+    for (size_t i = first; i < rise->count && rise->shares[i] <= rise->high; i++, n++) {
+        double x = rise->at[i], y = rise->shares[i];
+        sum_x += x, sum_y += y, sum_xx += x * x, sum_xy += x * y;
+    }
+    double slope = (n * sum_xy - sum_x * sum_y) / (n * sum_xx - sum_x * sum_x);
+    if (!first || first == rise->count)
+        return NAN;
+    return n >= 2 && slope > 0 ? (sum_x - sum_y / slope) / n
+                               : (rise->at[first - 1] + rise->at[first]) / 2;
+}

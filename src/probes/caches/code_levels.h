@@ -29,4 +29,19 @@ struct code_levels {
 /* count 0: the curve has no level part. */
 void code_levels_find(const struct code_curve *curve, struct code_levels *out_levels);
 
+/* Shares of what is replaced, by rising code. From `low` to `high` they rise evenly; what else is
+ * in some sets may replace a little before. */
+struct code_rise {
+    const double *at, *shares;
+    size_t count;
+    double low, high;
+};
+
+/* The first point from which on all are above `low`; `count` if there is none. */
+size_t code_rise_first(const struct code_rise *rise);
+
+/* Where the line through the rise begins. If it has too few points: before the first one. NAN if
+ * that is the first of all. */
+double code_rise_begin(const struct code_rise *rise);
+
 #endif

@@ -1,5 +1,6 @@
-/* The probe of the caches of instructions: how large each level is, what an instruction costs in
- * it, and how many SMs share it. */
+/* The probes of the caches of instructions: how large each level is, what an instruction costs in
+ * it, and how many SMs share it, by straight code; the cache of a sub-core before them, and what a
+ * jump costs, by jumping code. */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -177,6 +178,11 @@ static const double LOOP_BYTES = 384;
 /* Of the level's size: two copies of so much do not fit. It must not fit into the level before. */
 static const double SHARED_SHARE = 0.75, SHARED_MAX = 0.9, BEFORE_SHARE = 1.25;
 
+/* Of the cost of an instruction: if the median of some SMs is further from their curves, it is
+ * noisy.
+ */
+static const double SCATTER_SHARE = 0.025;
+
 /* Beyond the last level, all code comes from there if a pass costs about so much of its length. */
 static const double COMPLETE_SHARE = 0.8;
 
@@ -349,6 +355,20 @@ static int instruction_cache_measure_cost(struct probe_context *context, uint32_
     return 0;
 }
 
+/* Whether the costs from four lengths are not those of the same SMs' curves, which have many. */
+static bool scatters(const struct probe_context *context, const struct found *found, size_t level,
+                     const double *cycles)
+{
+    double apart[CURVES];
+    size_t count = 0;
+    for (size_t i = 0; i < found->curve_count; i++) {
+        double curve = found->levels[i].levels[level].cycles;
+        if (counts(found, i))
+            apart[count++] = fabs(cycles[level_sm(context, i, found->curve_count)] - curve) / curve;
+    }
+    return cpd_quantile(apart, count, 0.5) > SCATTER_SHARE;
+}
+
 /* Of all SMs: those that are far from a cache take longer. */
 static int report_cycles(struct probe_context *context, const struct found *found, size_t level,
                          const char *metric, struct err *err)
@@ -365,6 +385,8 @@ static int report_cycles(struct probe_context *context, const struct found *foun
         facts_set_real(&m->notes, "least", cpd_quantile(cycles, sms, 0));
         facts_set_real(&m->notes, "most", cpd_quantile(cycles, sms, 1));
         m->confidence = NAN;
+        if (scatters(context, found, level, cycles))
+            measure_set_status(m, MEASURE_NOISY, "single lengths scatter about the curves");
         doubt_unless_agreed(found, m);
     }
     free(cycles);
@@ -495,4 +517,164 @@ const struct probe probe_instruction_cache = {
     .depends = {"sm.groups"},
     .metrics = {"instruction_cache.levels", "instruction_cache.*"},
     .run = instruction_cache_run,
+};
+
+/* Jumping code. The curve has one level more than that of straight code if a sub-core has a cache
+ * of its own. A cost is that of one more block, with its jump. */
+
+/* Jumps over so many blocks. Numbers of blocks in steps that grow: by 1, and by 1 more for each
+ * further JUMP_GROWTH blocks. */
+enum { JUMP_STRIDE = 5, JUMP_FIRST = 6, JUMP_GROWTH = 48, JUMP_TRIES = 3 };
+
+/* Sizes are rounded to this many bytes at least: on an H200 those of five SMs are within it. */
+static const double JUMP_RESOLUTION = 512;
+
+/* Of the size of level 1: the cache of a sub-core is smaller. Of a size: levels that are the same
+ * for both kinds of code. */
+static const double SUB_CORE_SHARE = 0.75, SAME_LEVEL = 0.1;
+
+/* Of the blocks: between these shares the number of those that a sub-core's cache has lost rises.
+ */
+static const double JUMP_RISE_LOW = 0.2, JUMP_RISE_HIGH = 0.6;
+
+static int measure_jumps(struct probe_context *context, uint32_t sm, struct found *found,
+                         struct err *err)
+{
+    struct code_curve *curve = &found->curves[found->curve_count];
+    for (uint32_t blocks = JUMP_FIRST; blocks <= DEVICE_WALK_BLOCKS_MAX;
+         blocks += 1 + blocks / JUMP_GROWTH) {
+        const struct device_walk walk = {
+            .sm = sm, .blocks = blocks, .stride = JUMP_STRIDE, .repeats = PASSES};
+        struct device_walk_answer answer;
+        double cycles[JUMP_TRIES];
+        for (size_t i = 0; i < JUMP_TRIES; i++) {
+            int rc = device_run_walk(context->device, &walk, &answer, err);
+            if (rc)
+                return rc;
+            cycles[i] = (double)answer.code_cycles / PASSES;
+        }
+        found->instruction_bytes = answer.block_bytes;
+        curve->lengths[curve->count] = blocks;
+        curve->cycles[curve->count++] = cpd_quantile(cycles, JUMP_TRIES, 0.5);
+    }
+    code_levels_find(curve, &found->levels[found->curve_count++]);
+    return 0;
+}
+
+static void report_jump(struct probe_context *context, const struct found *found, size_t level,
+                        const char *metric)
+{
+    double cycles[CURVES];
+    size_t count = 0;
+    for (size_t i = 0; i < found->curve_count; i++)
+        if (counts(found, i))
+            cycles[count++] = found->levels[i].levels[level].cycles;
+    struct measure *m =
+        repeats_add(context, metric, cycles, count, "cycles", "jumping code of rising length");
+    m->confidence = NAN;
+    doubt_unless_agreed(found, m);
+}
+
+/* What a jump costs in the levels of straight code. The curve of jumping code must have the same
+ * ones, one after the other; it may end before the last. */
+static void report_jumps(struct probe_context *context, const struct found *found, size_t first)
+{
+    char metric[NAME_MAX_BYTES];
+    double size;
+    for (size_t i = first; i < found->level_count; i++) {
+        bool last = i + 1 == found->level_count;
+        name_level(i - first, "size", metric);
+        if (!measures_value(context->measures, metric, &size))
+            return;
+        if (!last && fabs(instruction_cache_size_of(found, i) - size) > SAME_LEVEL * size)
+            return;
+        name_level(i - first, "jump", metric);
+        report_jump(context, found, i, metric);
+    }
+}
+
+/* By the share of blocks that cost what one more costs in the second level of the curve. */
+static double sub_core_size(const struct found *found, size_t number)
+{
+    const struct code_curve *curve = &found->curves[number];
+    const struct code_level *own = &found->levels[number].levels[0], *next = own + 1;
+    double at[CODE_POINTS_MAX], shares[CODE_POINTS_MAX], pass[CODE_POINTS_MAX];
+    size_t fits = own->end / 2;
+    for (size_t i = 0; i < curve->count; i++) {
+        at[i] = curve->lengths[i];
+        pass[i] = curve->cycles[i] - own->cycles * at[i];
+    }
+    double once = cpd_quantile(pass, fits ? fits : 1, 0.5); /* of a pass beside its blocks */
+    for (size_t i = 0; i < curve->count; i++)
+        shares[i] = (pass[i] - once) / (at[i] * (next->cycles - own->cycles));
+    const struct code_rise rise = {at, shares, next->end, JUMP_RISE_LOW, JUMP_RISE_HIGH};
+    return code_rise_begin(&rise) * found->instruction_bytes + LOOP_BYTES;
+}
+
+/* Nothing is said if no level is smaller than the first one of straight code: a very small cache
+ * would not show. */
+static bool report_sub_core(struct probe_context *context, const struct found *found)
+{
+    static const char levels_name[] = "instruction_cache.levels";
+    double sizes[CURVES], level1, levels;
+    size_t count = 0, same = 0;
+    if (found->level_count < 2)
+        return false;
+    for (size_t i = 0; i < found->curve_count; i++)
+        if (counts(found, i))
+            sizes[count++] = sub_core_size(found, i);
+    double size = cpd_quantile(sizes, count, 0.5),
+           step = fmax(step_at(found, size), JUMP_RESOLUTION);
+    for (size_t i = 0; i < count; i++)
+        sizes[i] = round(sizes[i] / step) * step;
+    size = cpd_quantile(sizes, count, 0.5);
+    if (!measures_value(context->measures, "instruction_cache.level1.size", &level1) ||
+        !measures_value(context->measures, levels_name, &levels) ||
+        !(size <= SUB_CORE_SHARE * level1))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        same += fabs(sizes[i] - size) <= step;
+    struct measure *m = repeats_add(context, "instruction_cache.l0.size", sizes, count, "B",
+                                    "jumping code of rising length");
+    facts_set_int(&m->notes, "resolution", (int64_t)step);
+    m->confidence = (double)same / (double)found->curve_count;
+    if (same < AGREE_MIN && same < found->curve_count)
+        measure_set_status(m, MEASURE_NOISY, "SMs disagree");
+    report_jump(context, found, 0, "instruction_cache.l0.jump");
+    struct measure *all = measures_add(context->measures, levels_name, levels + 1, "",
+                                       "straight code and jumping code of rising length");
+    all->bound = MEASURE_AT_LEAST;
+    all->n = (uint32_t)found->curve_count;
+    all->confidence = (double)found->agree / (double)found->curve_count;
+    doubt_unless_agreed(found, all);
+    return true;
+}
+
+static int jumping_code_run(struct probe_context *context, struct err *err)
+{
+    static const char metric[] = "instruction_cache.l0.size";
+    struct found found = {0};
+    struct err own = {0};
+    size_t count = level_sm_count(context, CURVES);
+    int rc = 0;
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = measure_jumps(context, (uint32_t)level_sm(context, i, count), &found, &own);
+    if (rc == -ENOSYS) {
+        repeats_unsupported(context, metric, own.text);
+        return 0;
+    }
+    if (rc)
+        return repeats_end(context, metric, rc, &own, err);
+    count_levels(&found);
+    if (found.level_count)
+        report_jumps(context, &found, report_sub_core(context, &found) ? 1 : 0);
+    return 0;
+}
+
+const struct probe probe_jumping_code = {
+    .description = {"instruction_cache.l0",
+                    "the cache of instructions of a sub-core, costs of jumps", PROFILE_FULL},
+    .depends = {"instruction_cache"},
+    .metrics = {"instruction_cache.l0.size", "instruction_cache.*"},
+    .run = jumping_code_run,
 };

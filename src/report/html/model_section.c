@@ -239,6 +239,10 @@ static void model_put_code_caches(struct strbuf *out, const struct inventory_mod
                      "<thead><tr><th>code in<th class=n>size<th class=n>per instruction<th "
                      "class=n>fastest SM<th class=n>slowest SM<th class=n>SMs that share it<th "
                      "class=n>they are</thead><tbody>\n");
+    if (code_measure(model, "l0", "size")) {
+        code_put_level(out, model, "l0", "a sub-core's");
+        levels--;
+    }
     for (int i = 1; i <= levels && i <= LEVELS_MAX; i++) {
         char level[NAME_MAX_BYTES], title[NAME_MAX_BYTES];
         snprintf(level, sizeof level, "level%d", i);
