@@ -148,7 +148,7 @@ static void report_shared(struct probe_context *context, const char *word, const
     struct measure *m =
         measures_add_words(context->measures, SHARED_WITH, &word, word ? 1 : 0, METHOD);
     m->n = ROUNDS;
-    m->confidence = doubt ? 0.5 : NAN;
+    m->confidence = doubt ? 0.5 : 0.99;
     if (doubt)
         measure_set_status(m, MEASURE_NOISY, doubt);
 }
