@@ -174,7 +174,7 @@ const struct schema measure_schema = {
              "\"failed\"]}}, \"required\": [\"status\"]}, \"then\": {\"properties\": {\"value\": "
              "{\"type\": \"null\"}}, \"required\": [\"reason\"]}, \"else\": {\"properties\": "
              "{\"value\": {\"type\": [\"number\", \"array\"]}}}}, {\"if\": {\"properties\": "
-             "{\"value\": {\"type\": \"number\"}}}, \"then\": {\"required\": [\"unit\", \"n\", "
+             "{\"value\": {\"type\": \"number\"}}}, \"then\": {\"required\": [\"unit\", "
              "\"method\"]}}]",
     .shows = measure_shows,
     .repair = measure_repair,

@@ -94,7 +94,7 @@ void measures_print(struct writer *writer, const char *key, const struct measure
 static int check_measure(const struct yaml_node *node, const struct measure *measure,
                          struct err *err)
 {
-    static const char *const needed[] = {"unit", "n", "method"};
+    static const char *const needed[] = {"unit", "method"};
     bool valued = measure_status_valued(measure->status);
     bool number = measure->kind == MEASURE_NUMBER;
     if (number && valued && isnan(measure->value))
@@ -129,10 +129,13 @@ static int read_measure(const char *metric, const struct yaml_node *node, struct
     return rc ? rc : check_measure(node, measure, err);
 }
 
-/* A measure contains scalars; a group contains only measures and groups. */
+/* A measure contains scalars, or a list as its value; a group contains only measures and groups. */
 static bool is_measure(const struct yaml_node *node)
 {
     if (yaml_kind(node) != YAML_MAPPING)
+        return true;
+    const struct yaml_node *value = yaml_get(node, "value");
+    if (value && yaml_kind(value) == YAML_SEQUENCE)
         return true;
     for (size_t i = 0; i < yaml_count(node); i++)
         if (yaml_kind(yaml_at(node, i)) == YAML_SCALAR)

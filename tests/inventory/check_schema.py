@@ -54,7 +54,7 @@ MISTAKES = [
     (["watch", 0, "kind"], "failing"),
     (["unmeasured", 0, "status"], "odd"),
 ]
-MISSING = [["watch"], ["survey", "ranks"], SIZE + ["value"], SIZE + ["n"], ["gpus", 0, "values"],
+MISSING = [["watch"], ["survey", "ranks"], SIZE + ["value"], SIZE + ["unit"], ["gpus", 0, "values"],
            ["outliers", 0, "kind"], ["unmeasured", 0, "reason"]]
 
 

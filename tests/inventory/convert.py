@@ -103,6 +103,13 @@ def main():
             "gpus:\n", f"      {memory}:\n" + levels % (value, '""', more, end) + level % name + "gpus:\n", 1)
                     for schema, end, name in ((2, "", "page"), (3, bound, "span" if memory == "tlb" else "page")))
         assert converted(old) == new == converted(new), converted(old)
+    rates = ("      compute:\n        rate:\n          int: {value: %s, unit: %s, method: x}\n          fp32: {value: 238.5, unit: %s, method: x}\n"
+             "      instructions:\n        fp32_fma:\n          rate: {value: %s, unit: %s%s, method: x}\n"
+             "        sin:\n          rate: {value: 16, unit: %s, method: x}\n")
+    old, new = ((HEAD % (3, "a: 1", "why: x", "b: 1")).replace("gpus:\n", rates % (first, unit, unit, fma, unit, sure, unit) + "gpus:\n", 1).replace(
+        "l2.size: [1", f"compute.rate.int: [{first}") for first, fma, unit, sure in ((122, 128, "1/cycle", ", confidence: null"),
+                                                                                    (183, 256, "op/cycle", "")))
+    assert converted(old) == new == converted(new), converted(old)
     world = "gpumemtopo_world: {schema: %d, version: 1}\nmodels:\n  - metrics: {main.bandwidth%s.read: {n: 1}}\n"
     assert converted(world % (1, "")) == world % (2, "_equal") == converted(world % (2, "_equal")), converted(world % (1, ""))
     for old, lists in NOTES:

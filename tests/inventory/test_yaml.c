@@ -309,7 +309,7 @@ static void bad_files_are_explained(void **state)
         {"value: 1,", "value: 1, bound: at_most,", "expected one of at_least"},
         {"value: 1,", "value: {a: 1},", "expected a number"},
         {"confidence: 1", "confidence: 1.1", "outside 0 to 1"},
-        {" n: 1,", "", "key \"n\" is missing"},
+        {" unit: B,", "", "key \"unit\" is missing"},
         {"{l1: {size:", "{l1: 3, l2: {size:", "expected a measure"},
         {"{l1: {size:", "{l1: {}, l2: {size:", "empty mapping"},
         {"memory: {l1:", "memory: {l1.size: [a], l1:", "\"l1.size\" occurs twice"},
@@ -334,7 +334,16 @@ static void bad_files_are_explained(void **state)
     struct err err = {0};
     char message[1024];
     assert_int_equal(inventory_read_text(valid, sizeof valid - 1, "good", &inventory, &err), 0);
+    /* A file without `gpus`: n was that. */
+    assert_int_equal(inventory.models[0].memory.items[0].gpus, 1);
+    assert_int_equal(inventory.models[0].memory.items[0].n, 0);
     inventory_fini(&inventory);
+    struct strbuf older = {0};
+    spoil("confidence: 1", "confidence: null", &older);
+    assert_int_equal(inventory_read_text(older.data, older.length, "good", &inventory, &err), 0);
+    assert_true(isnan(inventory.models[0].memory.items[0].confidence));
+    inventory_fini(&inventory);
+    strbuf_fini(&older);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct strbuf text = {0};
         spoil(rows[i].from, rows[i].to, &text);

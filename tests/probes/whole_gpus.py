@@ -125,7 +125,8 @@ def instruction_truths(gpu):
         yield f'instructions.{name}.latency', max(latency, interval)
         if name.startswith(('fp32_add', 'fp32_mul', 'fp32_fma', 'fp64')):
             each = max(interval, 1, latency / CHAINS_IN_FLIGHT)
-            yield f'instructions.{name}.rate', SUB_CORES * LANES / each
+            operations = 2 if name.endswith('fma') else 1  # a multiply-add is two
+            yield f'instructions.{name}.rate', operations * SUB_CORES * LANES / each
     cost = gpu['instruction_caches']['cycles']
     yield 'instruction_cache.levels', len(gpu['instruction_caches']['levels'])
     for number, level in enumerate(gpu['instruction_caches']['levels'], 1):
