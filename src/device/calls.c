@@ -382,9 +382,8 @@ static int loaded_check(const struct device *device, const void *request, struct
 {
     const struct device_loaded_chase *asked = request;
     uint64_t footprint = asked->footprint_bytes;
-    if (footprint < DEVICE_LOADED_READ_BYTES || (footprint & (footprint - 1)))
-        return err_set(err, -EINVAL, "a footprint is a power of two of at least %d bytes",
-                       DEVICE_LOADED_READ_BYTES);
+    if (footprint < DEVICE_LOADED_READ_BYTES || footprint / DEVICE_LOADED_READ_BYTES > UINT32_MAX)
+        return err_set(err, -EINVAL, "a footprint of %llu bytes", (unsigned long long)footprint);
     if (!asked->window_cycles || !asked->chasers || asked->chasers > DEVICE_LOADED_CHASERS_MAX)
         return err_set(err, -EINVAL, "%u SMs time loads for %u cycles", asked->chasers,
                        asked->window_cycles);

@@ -196,7 +196,7 @@ struct device_sm_map_answer {
 struct device_loaded_chase {
     bool cold;                /* main memory: no SM has loaded the timed lines; else L2 has them */
     bool quiet;               /* nothing else reads */
-    uint64_t footprint_bytes; /* that the others read, a power of two */
+    uint64_t footprint_bytes; /* that the others read */
     uint32_t chasers;         /* SMs that time loads; fewer than there are */
     uint32_t window_cycles;   /* how long they do */
     uint64_t limit_bytes; /* that the others read meanwhile at most, evenly spread; 0: no limit */

@@ -153,6 +153,7 @@ enum {
     KERNEL_LOADED_SLOTS = 1 << 17, /* of KERNEL_SM_MAP_SLOT_BYTES: for cold lines */
     KERNEL_LOADED_LINES = 512,     /* slots that one SM times again and again in L2 */
     KERNEL_LOADED_LOADS_MAX = 2048,
+    KERNEL_LOADED_WARPS = 16, /* of a block that read: together they have 32 KiB in flight */
 };
 struct kernel_loaded {
     uint64_t base, slots;  /* addresses: of what is read; of the slots */
@@ -162,7 +163,7 @@ struct kernel_loaded {
     uint64_t first_chunk;  /* cold: where reading begins */
     uint32_t expected;
     uint32_t cold, quiet;
-    uint32_t chunk_mask, first_slot;
+    uint32_t chunks, first_slot;
     uint32_t skip_cycles, window_cycles, gap_cycles;
 };
 /* Zeroed. Times of those that read are of the last that began and the first that ended; of those
@@ -178,10 +179,9 @@ struct kernel_loaded_result {
 /* The way between the parts of L2: which lines are at home where, and work on those of one home. */
 enum {
     KERNEL_WAY_LINE_BYTES = 128,
-    KERNEL_WAY_UNROLL = 2, /* accesses of 16 bytes that a thread has in flight */
-    KERNEL_WAY_ROW_LINES = KERNEL_SM_MAP_THREADS * 16 / KERNEL_WAY_LINE_BYTES,
-    KERNEL_WAY_CHUNK_LINES = KERNEL_WAY_UNROLL * KERNEL_WAY_ROW_LINES,
-    KERNEL_WAY_IDLE = 2, /* in the turn of an SM, beside its part: it does not work */
+    KERNEL_WAY_CHUNK_LINES = KERNEL_SM_MAP_THREADS * 16 / KERNEL_WAY_LINE_BYTES,
+    KERNEL_WAY_AHEAD = 2, /* tickets that a block takes before it works */
+    KERNEL_WAY_IDLE = 2,  /* in the turn of an SM, beside its part: it does not work */
     KERNEL_WAY_TRIES = 2,
     KERNEL_WAY_ROUNDS_MAX = 32,
 };
@@ -196,15 +196,24 @@ struct kernel_way {
     uint32_t lines, sms;
     uint32_t split_cycles; /* sm_map_homes */
     uint32_t far, parts;
-    uint32_t passes; /* over the lines of a home */
-    uint32_t zero;   /* 0, which the compiler does not know */
+    uint32_t passes;    /* over the lines of a home */
+    uint32_t blocks[2]; /* of each part that work */
+    uint32_t zero;      /* 0, which the compiler does not know */
 };
-/* By part; zeroed. When a quarter of the tickets was taken, and when three quarters were: beginning
- * and end, when not all SMs work, are left out. */
+/* By part; zeroed. When the tickets were taken between which the rate counts (kernel_way_mark). */
 struct kernel_way_result {
     uint64_t begin_ns[2], end_ns[2];
     uint32_t counter[2]; /* of tickets */
 };
+
+/* All blocks take some tickets at once. Those that follow are taken as work is done: the first of
+ * them after `quarters` quarters of these. So beginning and end, when not all blocks work, are left
+ * out. */
+KERNEL_INLINE uint32_t kernel_way_mark(uint32_t tickets, uint32_t blocks, uint32_t quarters)
+{
+    const uint32_t at_once = KERNEL_WAY_AHEAD * blocks;
+    return tickets < at_once ? tickets : at_once + (tickets - at_once) / 4 * quarters;
+}
 
 /* Clusters and bulk copies (cluster.cu). Of shared memory, a block uses a part that other blocks
  * read or that bulk copies fill, one that bulk copies to other blocks are made from (those of

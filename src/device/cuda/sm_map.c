@@ -289,8 +289,8 @@ static int download_roles(struct sm_map *map, const void **out_results, struct e
 /* From one read of a warp to its next, if all warps of the other SMs together read so much. */
 static uint32_t loaded_gap(const struct sm_map *map, const struct device_loaded_chase *asked)
 {
-    uint32_t sms = map->gpu->base.limits.sm_count, warps = KERNEL_SM_MAP_THREADS / 32;
-    uint64_t reading = (uint64_t)map->blocks / sms * (sms - asked->chasers) * warps;
+    uint32_t sms = map->gpu->base.limits.sm_count;
+    uint64_t reading = (uint64_t)map->blocks / sms * (sms - asked->chasers) * KERNEL_LOADED_WARPS;
     if (!asked->limit_bytes)
         return 0;
     uint64_t gap = reading * KERNEL_SM_MAP_CHUNK_BYTES * asked->window_cycles / asked->limit_bytes;
@@ -337,7 +337,7 @@ int cuda_chase_loaded(struct device *device, const void *request, void *answer, 
         .expected = map.blocks,
         .cold = asked->cold,
         .quiet = asked->quiet,
-        .chunk_mask = (uint32_t)(asked->footprint_bytes / KERNEL_SM_MAP_CHUNK_BYTES) - 1,
+        .chunks = (uint32_t)(asked->footprint_bytes / KERNEL_SM_MAP_CHUNK_BYTES),
         .first_slot = gpu->loaded_slots,
         .skip_cycles = asked->window_cycles / 4,
         .window_cycles = asked->window_cycles,
@@ -414,17 +414,19 @@ static int way_read_results(struct way *way, const struct device_way *asked, uin
     const struct kernel_way_result *result =
         (const void *)((const char *)results + WAY_FOUND_BYTES);
     for (uint32_t part = 0; part < 2; part++) {
-        uint64_t tickets =
-            (uint64_t)found[part ^ asked->far] / KERNEL_WAY_CHUNK_LINES * way->launch.passes;
+        uint32_t tickets = found[part ^ asked->far] / KERNEL_WAY_CHUNK_LINES * way->launch.passes;
+        uint64_t counted = kernel_way_mark(tickets, way->launch.blocks[part], 3) -
+                           kernel_way_mark(tickets, way->launch.blocks[part], 1);
         answer->lines[part] = found[part];
         for (uint32_t i = 0; i < rounds && asked->parts >> part & 1; i++) {
             const struct kernel_way_result *round = &result[2 * i];
+            if (!counted)
+                return err_set(err, -ENOTSUP, "there is too little L2 for so many blocks");
             if (!round->begin_ns[part] || round->end_ns[part] <= round->begin_ns[part])
                 return err_set(err, -EBUSY,
                                "the blocks of a launch did not run on all SMs at once");
             answer->elapsed_ns[part] += round->end_ns[part] - round->begin_ns[part];
-            answer->bytes[part] +=
-                (tickets / 4 * 3 - tickets / 4) * KERNEL_WAY_CHUNK_LINES * KERNEL_WAY_LINE_BYTES;
+            answer->bytes[part] += counted * KERNEL_WAY_CHUNK_LINES * KERNEL_WAY_LINE_BYTES;
         }
     }
     return 0;
@@ -443,9 +445,12 @@ int cuda_cross_way(struct device *device, const void *request, void *answer, str
     struct way way = {.map = {.gpu = gpu}};
     way.map.results_bytes = WAY_FOUND_BYTES + 2 * rounds * sizeof(struct kernel_way_result);
     uint16_t *turns = mem_array(sms, sizeof *turns);
-    for (uint32_t sm = 0, ranks[2] = {0}; sm < sms; sm++) {
-        uint32_t rank = ranks[asked->part_of_sm[sm]]++;
-        turns[sm] = asked->part_of_sm[sm] | (rank % asked->every ? KERNEL_WAY_IDLE : 0);
+    uint32_t ranks[2] = {0}, working[2] = {0};
+    for (uint32_t sm = 0; sm < sms; sm++) {
+        uint8_t part = asked->part_of_sm[sm];
+        bool works = ranks[part]++ % asked->every == 0;
+        turns[sm] = part | (works ? 0 : KERNEL_WAY_IDLE);
+        working[part] += works;
     }
     int rc = cuda_set_current(gpu, err);
     if (!rc)
@@ -458,18 +463,19 @@ int cuda_cross_way(struct device *device, const void *request, void *answer, str
     if (rc)
         return rc;
     memory_pool_forget(&gpu->global);
-    way.launch =
-        (struct kernel_way){.base = gpu->global.base,
-                            .places = gpu->jobs.device,
-                            .gate = gpu->results.device,
-                            .claims = gpu->results.device + GATE_BYTES,
-                            .lists = gpu->global.base + (uint64_t)lines * KERNEL_WAY_LINE_BYTES,
-                            .found = gpu->results.device + results_at(&way.map),
-                            .result = gpu->results.device + results_at(&way.map) + WAY_FOUND_BYTES,
-                            .lines = lines,
-                            .sms = sms,
-                            .split_cycles = asked->split_cycles,
-                            .passes = once ? 1 : passes};
+    way.launch = (struct kernel_way){
+        .base = gpu->global.base,
+        .places = gpu->jobs.device,
+        .gate = gpu->results.device,
+        .claims = gpu->results.device + GATE_BYTES,
+        .lists = gpu->global.base + (uint64_t)lines * KERNEL_WAY_LINE_BYTES,
+        .found = gpu->results.device + results_at(&way.map),
+        .result = gpu->results.device + results_at(&way.map) + WAY_FOUND_BYTES,
+        .lines = lines,
+        .sms = sms,
+        .split_cycles = asked->split_cycles,
+        .passes = once ? 1 : passes,
+        .blocks = {working[0] * (way.map.blocks / sms), working[1] * (way.map.blocks / sms)}};
     rc = way_launch(&way, "sm_map_homes", err);
     if (rc)
         return rc;

@@ -209,19 +209,23 @@ static __device__ __forceinline__ void chase_beside(const struct kernel_loaded &
     atomicMax((unsigned long long *)&result->chase_end_ns, end_ns);
 }
 
-/* Each warp begins at another moment of the gap, so that reads are spread over it. L2 is read at
- * places of the warp's own draw (see sm_map_read), main memory from one end to the other. It goes
- * on for a while after the window. */
+/* Half of the warps, which is enough for the whole rate. The time from one read to the next is
+ * drawn from half the gap to one and a half, so that no warps stay in step with each other. L2 is
+ * read at places of the warp's own draw (see sm_map_read), main memory from one end to the other.
+ * It goes on for a while after the window. */
 static __device__ __forceinline__ void read_beside(const struct kernel_loaded &m, long long start)
 {
     struct kernel_loaded_result *result = (struct kernel_loaded_result *)m.result;
-    const uint32_t lane = threadIdx.x % 32, warps = gridDim.x * blockDim.x / 32;
-    const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (threadIdx.x / 32 >= KERNEL_LOADED_WARPS)
+        return;
+    const uint32_t lane = threadIdx.x % 32, warps = gridDim.x * KERNEL_LOADED_WARPS;
+    const uint32_t warp = blockIdx.x * KERNEL_LOADED_WARPS + threadIdx.x / 32;
     const long long skip = m.skip_cycles, window_end = skip + m.window_cycles;
     const long long end = window_end + m.skip_cycles / 2;
     const uint64_t begin_ns = real_time_ns();
     uint32_t draw = kernel_mixed(warp ^ m.first_slot), sum = 0, chunks = 0, all = 0;
-    long long next = m.gap_cycles ? draw % m.gap_cycles : 0, past;
+    const uint32_t own = m.chunks > warps ? m.chunks / warps : 1;
+    long long next = __umulhi(draw, m.gap_cycles), past;
 #pragma unroll 1
     for (;;) {
         do
@@ -229,12 +233,13 @@ static __device__ __forceinline__ void read_beside(const struct kernel_loaded &m
         while (past < next && past < end);
         if (past >= end)
             break;
-        next = past + m.gap_cycles;
-        draw = draw * 1664525 + 1013904223;
-        const uint64_t chunk = m.cold ? m.first_chunk + all * (uint64_t)warps + warp : draw >> 8;
+        const uint64_t chunk = m.cold ? (m.first_chunk + all * (uint64_t)warps + warp) % m.chunks
+                                      : (warp * own + all % own) % m.chunks;
         chunks += past >= skip && past < window_end;
         all++;
-        sum ^= read_chunk(m.base + (chunk & m.chunk_mask) * KERNEL_SM_MAP_CHUNK_BYTES + lane * 16);
+        sum ^= read_chunk(m.base + chunk * KERNEL_SM_MAP_CHUNK_BYTES + lane * 16);
+        draw = draw * 1664525 + 1013904223;
+        next = past + m.gap_cycles / 2 + __umulhi(draw, m.gap_cycles);
     }
     if (lane)
         return;
@@ -301,77 +306,66 @@ extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
 
 enum way_work { WAY_READ, WAY_WRITE };
 
-static __device__ __forceinline__ uint32_t take_ticket(struct kernel_way_result *result,
-                                                       uint32_t part, uint32_t tickets)
+static __device__ __forceinline__ uint32_t take_ticket(const struct kernel_way &m, uint32_t part,
+                                                       uint32_t tickets)
 {
+    struct kernel_way_result *result = (struct kernel_way_result *)m.result;
     const uint32_t ticket = atomicAdd(&result->counter[part], 1);
-    if (ticket == tickets / 4)
+    if (ticket == kernel_way_mark(tickets, m.blocks[part], 1))
         result->begin_ns[part] = real_time_ns();
-    if (ticket == tickets / 4 * 3)
+    if (ticket == kernel_way_mark(tickets, m.blocks[part], 3))
         result->end_ns[part] = real_time_ns();
     return ticket;
 }
 
-/* A ticket is a chunk of the list: eight threads for each line. The lines of the next ticket are
+/* A ticket is a chunk of the list: eight threads for each line. The line of the next ticket is
  * fetched beside the work on this one. */
 template <enum way_work W>
 static __device__ __forceinline__ void use_way(const struct kernel_way &m)
 {
-    __shared__ uint32_t next[2];
+    __shared__ uint32_t next[KERNEL_WAY_AHEAD];
     if (!pass_gate(m.gate, m.expected))
         return;
     const struct kernel_sm_place place = own_place(m.places);
-    const uint32_t part = place.turn & 1, home = part ^ m.far, piece = threadIdx.x % 8 * 16;
+    const uint32_t part = place.turn & 1, home = part ^ m.far;
     if (place.sm == UINT32_MAX || place.turn & KERNEL_WAY_IDLE || !(m.parts >> part & 1))
         return;
-    struct kernel_way_result *result = (struct kernel_way_result *)m.result;
     const uint32_t *list = (const uint32_t *)m.lists + home * m.lines + threadIdx.x / 8;
     const uint32_t chunks = ((const uint32_t *)m.found)[home] / KERNEL_WAY_CHUNK_LINES;
     const uint32_t tickets = chunks * m.passes;
-    uint32_t sum = 0, slot = 0, lines[KERNEL_WAY_UNROLL] = {0}, coming_lines[KERNEL_WAY_UNROLL];
+    uint32_t sum = 0, slot = 0, line = 0;
     if (threadIdx.x == 0)
-        for (int i = 0; i < 2; i++)
-            next[i] = take_ticket(result, part, tickets);
+        for (int i = 0; i < KERNEL_WAY_AHEAD; i++)
+            next[i] = take_ticket(m, part, tickets);
     __syncthreads();
     uint32_t ticket = next[0];
-#pragma unroll
-    for (int u = 0; u < KERNEL_WAY_UNROLL; u++)
-        if (ticket < tickets)
-            lines[u] = list[ticket % chunks * KERNEL_WAY_CHUNK_LINES + u * KERNEL_WAY_ROW_LINES];
+    if (ticket < tickets)
+        line = list[ticket % chunks * KERNEL_WAY_CHUNK_LINES];
 #pragma unroll 1
     while (ticket < tickets) {
         const uint32_t coming = next[slot ^ 1];
-        uint4 v[KERNEL_WAY_UNROLL];
+        uint32_t coming_line = 0;
         __syncthreads();
         if (threadIdx.x == 0)
-            next[slot] = take_ticket(result, part, tickets);
-#pragma unroll
-        for (int u = 0; u < KERNEL_WAY_UNROLL; u++) {
-            const uint64_t at = m.base + lines[u] * (uint64_t)KERNEL_WAY_LINE_BYTES + piece;
-            if (W == WAY_READ)
-                v[u] = __ldcg((const uint4 *)at);
-            else
-                __stcg((uint4 *)at, make_uint4(KERNEL_WRITTEN_WORD, KERNEL_WRITTEN_WORD,
-                                               KERNEL_WRITTEN_WORD, KERNEL_WRITTEN_WORD));
-        }
-#pragma unroll
-        for (int u = 0; u < KERNEL_WAY_UNROLL; u++)
-            coming_lines[u] =
-                coming < tickets
-                    ? list[coming % chunks * KERNEL_WAY_CHUNK_LINES + u * KERNEL_WAY_ROW_LINES]
-                    : 0;
-#pragma unroll
-        for (int u = 0; u < KERNEL_WAY_UNROLL; u++) {
-            if (W == WAY_READ)
-                sum ^= v[u].x ^ v[u].y ^ v[u].z ^ v[u].w;
-            lines[u] = coming_lines[u];
+            next[slot] = take_ticket(m, part, tickets);
+        if (coming < tickets)
+            coming_line = list[coming % chunks * KERNEL_WAY_CHUNK_LINES];
+        const uint64_t at =
+            m.base + line * (uint64_t)KERNEL_WAY_LINE_BYTES + threadIdx.x % 8 * sizeof(uint4);
+        if (W == WAY_READ) {
+            const uint4 v = __ldcg((const uint4 *)at);
+            sum ^= v.x ^ v.y ^ v.z ^ v.w;
+        } else {
+            __stcg((uint4 *)at, make_uint4(KERNEL_WRITTEN_WORD, KERNEL_WRITTEN_WORD,
+                                           KERNEL_WRITTEN_WORD, KERNEL_WRITTEN_WORD));
         }
         __syncthreads();
         slot ^= 1;
         ticket = coming;
+        line = coming_line;
     }
     if (sum == 0xffffffff) /* never for what is stored; it keeps the loads */
-        result->counter[0] = 0;
+        ((struct kernel_way_result *)m.result)->counter[0] = 0;
 }
 
 #define DEFINE_WAY(name, work)                                                                     \

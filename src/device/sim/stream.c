@@ -396,7 +396,7 @@ int gpu_chase_loaded(struct device *device, const void *request, void *answer, s
         .sms = others,
         .at_once = 1,
         .blocks = others,
-        .block_in_flight = (double)DEVICE_LOADED_READ_BYTES * model->hardware.threads_per_sm /
+        .block_in_flight = (double)DEVICE_LOADED_READ_BYTES * model->hardware.threads_per_sm / 2 /
                            model->hardware.warp_size,
         .sm_limit = fmin(source.sm_limit * mhz / 1e3, limit > 0 ? limit : INFINITY),
         .level_limit = source.level_limit,

@@ -49,24 +49,13 @@ struct loaded {
     uint64_t loads;
 };
 
-/* The largest power of two that is not larger. */
-static uint64_t power_within(uint64_t bytes)
-{
-    uint64_t power = 1;
-    while (power <= bytes / 2)
-        power *= 2;
-    return power;
-}
-
 static uint64_t loaded_footprint(const struct device_limits *limits, bool main_memory)
 {
-    uint64_t bytes = limits->l2_reported_bytes / 100 * L2_PER_CENT;
-    if (main_memory) {
-        bytes = MAIN_FACTOR * limits->l2_reported_bytes;
-        if (limits->global_bytes && bytes > limits->global_bytes / 2)
-            bytes = limits->global_bytes / 2;
-    }
-    return power_within(bytes);
+    uint64_t bytes = MAIN_FACTOR * limits->l2_reported_bytes;
+    if (!main_memory)
+        return limits->l2_reported_bytes / 100 * L2_PER_CENT;
+    return limits->global_bytes && bytes > limits->global_bytes / 2 ? limits->global_bytes / 2
+                                                                    : bytes;
 }
 
 /* bytes: that the others read at most; 0: no limit. */

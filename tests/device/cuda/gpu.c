@@ -376,11 +376,11 @@ static void loads_beside_readers(void **state)
     const uint64_t l2_bytes = device_limits(device)->l2_reported_bytes;
     struct err err = {0};
     for (int cold = 0; cold < 2; cold++) {
-        struct device_loaded_chase asked = {
-            .cold = cold, .footprint_bytes = 1 << 20, .chasers = 1, .window_cycles = 1 << 18};
+        struct device_loaded_chase asked = {.cold = cold,
+                                            .footprint_bytes = cold ? 16 * l2_bytes : l2_bytes / 4,
+                                            .chasers = 1,
+                                            .window_cycles = 1 << 18};
         struct device_loaded_chase_answer all, half, none;
-        while (asked.footprint_bytes * 4 <= l2_bytes * (cold ? 64 : 1))
-            asked.footprint_bytes *= 2;
         if (device_chase_loaded(device, &asked, &all, &err) ||
             device_chase_loaded(device, &asked, &all, &err))
             fail_msg("%s", err.text);
