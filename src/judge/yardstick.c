@@ -335,18 +335,31 @@ void yardstick_find_scales(const struct judge *judge, const struct group *model,
     }
 }
 
+/* The bound found last: most metrics of a model ask for the same one. */
+struct bound_known {
+    double tail, dof, bound;
+};
+
+static double bound_known(struct bound_known *known, double tail, double dof)
+{
+    if (known->tail != tail || known->dof != dof)
+        *known = (struct bound_known){tail, dof, yardstick_bound(tail, dof)};
+    return known->bound;
+}
+
 void yardstick_find_bounds(const struct judge *judge, const struct group *model,
                            const struct yardstick_chances *chances)
 {
+    struct bound_known single = {0}, pair = {0}, watch = {0};
     for (size_t m = 0; m < judge->basis.config->metric_count; m++) {
         const struct yardstick *y = yardstick_of(judge, model, m);
         for (size_t i = 0; i < model->populations && y->usable; i++) {
             struct population_level *level = level_at(judge, model->populations_at + i, m);
             double dof = fmin(level->dof, y->tail_dof);
-            level->bound = fmin(yardstick_bound(chances->single, dof), y->edge);
+            level->bound = fmin(bound_known(&single, chances->single, dof), y->edge);
             /* The figures of a healthy memory may be correlated: assume the heaviest tails. */
-            level->pair_bound = yardstick_bound(chances->pair, fmin(dof, ROBUST_DOF_MIN));
-            level->watch_bound = yardstick_bound(chances->watch, dof);
+            level->pair_bound = bound_known(&pair, chances->pair, fmin(dof, ROBUST_DOF_MIN));
+            level->watch_bound = bound_known(&watch, chances->watch, dof);
         }
     }
 }
