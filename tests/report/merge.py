@@ -238,7 +238,7 @@ def case_order(folder):
         differ += len(set(values)) > 1
         wanted = statistics.median(values)
         check(abs(number(line) - wanted) <= 1e-5 * abs(wanted), f"{name}: {line}, not the median of {values}")
-        check(number(line, "n") == len(values), f"{name}: {line}: n is not {len(values)}")
+        check(number(line, "gpus") == len(values), f"{name}: {line}: gpus is not {len(values)}")
         ns = [number(other[name], "ns") for other in one]
         if None not in ns:
             clock = statistics.median(value / duration for value, duration in zip(values, ns))
