@@ -113,8 +113,10 @@ static int stream_check(const struct device *device, const void *request, struct
         return err_set(err, -EINVAL, "a stream passes over its footprint at least once");
     if (device_stream_uses_host(stream->kind))
         return 0;
-    if (stream->path != DEVICE_GLOBAL_CA && stream->path != DEVICE_GLOBAL_CG &&
-        stream->path != DEVICE_SHARED)
+    bool written = stream->kind != DEVICE_STREAM_READ;
+    if ((unsigned)stream->path >= DEVICE_HOST ||
+        (written && stream->path != DEVICE_GLOBAL_CA && stream->path != DEVICE_GLOBAL_CG &&
+         stream->path != DEVICE_SHARED))
         return err_set(err, -EINVAL, "this path cannot be streamed");
     uint32_t width = stream->width_bytes;
     if (width < 1 || width > 16 || (width & (width - 1)))

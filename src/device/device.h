@@ -50,15 +50,18 @@ static inline uint32_t device_stream_arrays(enum device_stream_kind kind)
 }
 struct device_stream {
     enum device_stream_kind kind;
-    enum device_path path;    /* read/write/copy: GLOBAL_CA, GLOBAL_CG or SHARED */
-    uint64_t footprint_bytes; /* of all blocks together; per block for SHARED and GLOBAL_CA */
-    uint64_t total_bytes;     /* moved in total: the footprint is passed over repeatedly. Less than
-                                 the footprint (GLOBAL_CG only): so many bytes of it, once, right
-                                 after all of it was read */
-    uint32_t width_bytes;     /* of one access: 1, 2, 4, 8 or 16 */
-    uint32_t threads;         /* per block */
-    uint32_t blocks;          /* 0: chosen by the backend */
-    uint32_t unroll; /* independent accesses in flight per thread; 0: chosen by the backend */
+    enum device_path path; /* read: any but HOST; write: GLOBAL_CA, GLOBAL_CG or SHARED */
+    /* Of all blocks together (GLOBAL_CG), or per block (all others: memories and caches of an SM).
+     * GLOBAL_CA: all blocks read the same memory, and each writes its own. CONSTANT: every thread
+     * loads all of it, the same words as the others at the same time. */
+    uint64_t footprint_bytes;
+    uint64_t total_bytes; /* moved in total: the footprint is passed over repeatedly. Less than
+                             the footprint (GLOBAL_CG only): so many bytes of it, once, right
+                             after all of it was read */
+    uint32_t width_bytes; /* of one access: 1, 2, 4, 8 or 16 */
+    uint32_t threads;     /* per block */
+    uint32_t blocks;      /* 0: chosen by the backend */
+    uint32_t unroll;      /* independent accesses in flight per thread; 0: chosen by the backend */
 };
 struct device_stream_answer {
     uint64_t bytes;

@@ -150,8 +150,10 @@ static __device__ __forceinline__ void chase(typename P::address at, const struc
     struct scatter<address> scatter(step, offset);
     const bool permuted = step->order == KERNEL_PERMUTED;
     const uint32_t loads = step->loads, keep = step->keep;
+    const uint32_t last_bin = step->bins - 1, split = step->split;
     uint32_t *const bins = words + step->bins_at;
     uint32_t *kept = words + step->keep_at;
+    uint8_t *above = (uint8_t *)kept;
     /* Kept latency i is that of load floor(i * loads / keep), computed without a division in the
      * loop. */
     const uint32_t quotient = keep ? loads / keep : 0, remainder = keep ? loads % keep : 0;
@@ -165,9 +167,12 @@ static __device__ __forceinline__ void chase(typename P::address at, const struc
         seen |= value + 1;
         next = permuted ? scatter.next() : course.next(at);
         if (records) {
-            bins[kernel_bin_of(cycles)]++;
+            bins[min(kernel_bin_of(cycles), last_bin)]++;
             if (n == next_kept) {
-                *kept++ = cycles;
+                if (split)
+                    *above++ = cycles > split;
+                else
+                    *kept++ = cycles;
                 carry += remainder;
                 next_kept += quotient + (carry >= keep);
                 carry -= carry >= keep ? keep : 0;
@@ -234,7 +239,7 @@ static __device__ __forceinline__ void choose_step(const struct kernel_step *ste
 static __device__ __forceinline__ void clear_bins(const struct kernel_step *step, uint32_t *words,
                                                   uint32_t threads)
 {
-    for (uint32_t i = threadIdx.x; i < KERNEL_BIN_COUNT; i += threads)
+    for (uint32_t i = threadIdx.x; i < step->bins; i += threads)
         words[step->bins_at + i] = 0;
 }
 
@@ -242,10 +247,12 @@ static __device__ __forceinline__ void copy_out(const struct kernel_step *step,
                                                 const uint32_t *words, uint32_t threads)
 {
     uint32_t *to = (uint32_t *)step->output;
-    for (uint32_t i = threadIdx.x; i < KERNEL_BIN_COUNT; i += threads)
+    const uint32_t *kept = words + step->keep_at;
+    const uint8_t *above = (const uint8_t *)kept;
+    for (uint32_t i = threadIdx.x; i < step->bins; i += threads)
         to[i] = words[step->bins_at + i];
     for (uint32_t i = threadIdx.x; i < step->keep; i += threads)
-        to[KERNEL_BIN_COUNT + i] = words[step->keep_at + i];
+        to[step->bins + i] = !step->split ? kept[i] : above[i] ? UINT32_MAX : 0;
 }
 
 static __device__ __forceinline__ void fetch_image(const struct kernel_job *job, uint32_t *image,

@@ -191,7 +191,7 @@ static const struct documented documented[] = {
 static void set_carveouts(struct device_limits *limits, const struct documented *row,
                           uint32_t reserved)
 {
-    uint32_t needed = KERNEL_BUFFER_BYTES + KERNEL_STATIC_BYTES + reserved, count = 0;
+    uint32_t needed = KERNEL_SMALL_BYTES + KERNEL_STATIC_BYTES + reserved, count = 0;
     for (const uint16_t *step = row->steps_kib; *step; step++)
         if (*step * UINT32_C(1024) >= needed)
             limits->carveout_steps[count++] = *step * UINT64_C(1024);

@@ -235,6 +235,10 @@ struct launch_shape {
     bool paired; /* some jobs run on two SMs */
 };
 
+/* Whether what a job keeps fits into KERNEL_SMALL_BYTES of shared memory: L1 is then as large as it
+ * can be. */
+bool cuda_job_is_small(const struct device_job *job);
+
 /* Runs each block on its SM and adds the samples to the answers. -EBUSY when an SM did not take its
  * block in several tries. */
 int cuda_launch_blocks(struct cuda_gpu *gpu, const struct launch_shape *shape,

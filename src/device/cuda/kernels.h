@@ -16,16 +16,20 @@ enum {
     KERNEL_BIN_COUNT = 256 + 128 * 16,
     KERNEL_HISTOGRAMS = 2, /* kept in shared memory until the job ends */
 
-    /* Job, histograms and kept latencies in shared memory. With the 1 KiB that the system reserves,
-     * this stays below 32 KiB, the carve-out that a Hopper kernel gets even if it uses no shared
-     * memory. So the buffer does not change the L1 that is measured. */
+    /* Job, histograms and kept latencies in shared memory. A job that times loads through L1 has a
+     * small buffer: with KERNEL_STATIC_BYTES and the 1 KiB that the system reserves it is 8 KiB,
+     * the smallest carve-out, so that L1 is as large as it can be. Its histograms end earlier:
+     * latencies beyond are counted in the last bin, and there are at least KERNEL_SMALL_BINS of
+     * them (4096 cycles). */
     KERNEL_BUFFER_BYTES = 24 * 1024,
+    KERNEL_SMALL_BYTES = 7 * 1024 - 256,
+    KERNEL_SMALL_BINS = 256 + 128 * 4,
     KERNEL_JOB_BYTES = 768,
-    KERNEL_WORDS = (KERNEL_BUFFER_BYTES - KERNEL_JOB_BYTES) / 4,
 
-    KERNEL_CONSTANT_BYTES = 64 * 1024, /* the whole user bank, so that it begins at offset 0 */
-    KERNEL_STATIC_BYTES = 256,         /* at least what the chase kernels declare in addition */
-    KERNEL_WRITTEN_WORD = 0x5a5a5a5a,  /* what streams write: not 0xffffffff, see chase.cu */
+    KERNEL_CONSTANT_BYTES = 64 * 1024,   /* the whole user bank, so that it begins at offset 0 */
+    KERNEL_STREAM_CONSTANT_BYTES = 2048, /* that streams read */
+    KERNEL_STATIC_BYTES = 256,           /* at least what the chase kernels declare in addition */
+    KERNEL_WRITTEN_WORD = 0x5a5a5a5a,    /* what streams write: not 0xffffffff, see chase.cu */
     KERNEL_TURN_CLOSED = 1 << 16,
 };
 
@@ -311,6 +315,8 @@ struct kernel_step {
     uint32_t keep;        /* latencies kept */
     uint32_t keep_at;     /* where, in words of the buffer */
     uint32_t bins_at;     /* where the histogram is, in words of the buffer */
+    uint32_t bins;        /* of it */
+    uint32_t split;       /* not 0: of kept latencies only whether they are above, a byte each */
     uint32_t copied_late; /* no other step uses this buffer: it is copied out when the job ends */
     uint32_t index;       /* of the step in its job */
 };

@@ -23,9 +23,17 @@ _Static_assert(KERNEL_BIN_COUNT % BLOCK_WORDS == 0, "whole blocks");
 /* kernels.h repeats these values of device.h, since steps go to the kernels unchanged. */
 _Static_assert((int)KERNEL_STEPS_MAX == (int)DEVICE_STEPS_MAX, "steps of a job");
 _Static_assert((int)KERNEL_BIN_COUNT == (int)DEVICE_BIN_COUNT, "bins of a histogram");
-_Static_assert((int)KERNEL_WORDS - KERNEL_BIN_COUNT >= (int)DEVICE_KEEP_ONE, "kept latencies");
-_Static_assert((int)KERNEL_WORDS / KERNEL_HISTOGRAMS - KERNEL_BIN_COUNT >= (int)DEVICE_KEEP_SEVERAL,
+enum {
+    BUFFER_WORDS = (KERNEL_BUFFER_BYTES - KERNEL_JOB_BYTES) / 4,
+    SMALL_WORDS = (KERNEL_SMALL_BYTES - KERNEL_JOB_BYTES) / 4,
+};
+_Static_assert((int)BUFFER_WORDS - KERNEL_BIN_COUNT >= (int)DEVICE_KEEP_ONE, "kept latencies");
+_Static_assert((int)BUFFER_WORDS / KERNEL_HISTOGRAMS - KERNEL_BIN_COUNT >= (int)DEVICE_KEEP_SEVERAL,
                "kept latencies, if several steps are timed");
+_Static_assert((int)SMALL_WORDS / KERNEL_HISTOGRAMS >= (int)KERNEL_SMALL_BINS, "small histograms");
+_Static_assert((SMALL_WORDS - BLOCK_WORDS) * 4 >= (int)DEVICE_KEEP_ONE, "kept sides of a split");
+_Static_assert((SMALL_WORDS / KERNEL_HISTOGRAMS - BLOCK_WORDS) * 4 >= (int)DEVICE_KEEP_SEVERAL,
+               "kept sides of a split, if several steps are timed");
 _Static_assert(DEVICE_AGENTS_MAX == 2, "struct kernel_turn is for two blocks");
 _Static_assert((int)KERNEL_WARM == (int)DEVICE_WARM, "kind of a step");
 _Static_assert((int)KERNEL_CHASE == (int)DEVICE_CHASE, "kind of a step");
@@ -117,6 +125,25 @@ static int fill_step(const struct cuda_gpu *gpu, const struct wave_job *job, uin
     return 0;
 }
 
+/* Latencies are timed through L1 only, and what is kept of them leaves room for small histograms.
+ */
+bool cuda_job_is_small(const struct device_job *job)
+{
+    uint32_t timed = 0, most = 0;
+    for (uint32_t i = 0; i < job->step_count; i++) {
+        const struct device_step *step = &job->steps[i];
+        enum device_path path = step->array.path;
+        bool is_timed = step->kind == DEVICE_CHASE || step->kind == DEVICE_AVERAGE;
+        if (path == DEVICE_SHARED || (is_timed && path != DEVICE_GLOBAL_CA &&
+                                      path != DEVICE_TEXTURE && path != DEVICE_READ_ONLY))
+            return false;
+        timed += step->kind == DEVICE_CHASE;
+        if (step->kind == DEVICE_CHASE && !step->split_cycles && step->keep > most)
+            most = step->keep;
+    }
+    return most + KERNEL_SMALL_BINS <= SMALL_WORDS / (timed > 1 ? KERNEL_HISTOGRAMS : 1);
+}
+
 /* Shares the words of the buffer among the timed steps. Up to two steps keep theirs until the job
  * ends. With more steps, the words of a step are copied out (through L1) before the step after the
  * next needs them. */
@@ -130,10 +157,14 @@ static void assign_buffers(struct kernel_job *job, const struct device_job *aske
         struct kernel_step *step = &job->steps[i];
         if (step->kind != KERNEL_CHASE)
             continue;
-        uint32_t words = KERNEL_WORDS / buffers;
-        step->bins_at = number % buffers * words;
-        step->keep_at = step->bins_at + KERNEL_BIN_COUNT;
+        uint32_t words = (cuda_job_is_small(asked) ? SMALL_WORDS : BUFFER_WORDS) / buffers;
         step->keep = min_u32(asked->steps[step->index].keep, step->loads);
+        step->split = asked->steps[step->index].split_cycles;
+        step->bins = step->split ? BLOCK_WORDS
+                                 : min_u32((words - step->keep) / BLOCK_WORDS * BLOCK_WORDS,
+                                           KERNEL_BIN_COUNT);
+        step->bins_at = number % buffers * words;
+        step->keep_at = step->bins_at + step->bins;
         step->copied_late = number + buffers >= timed;
         number++;
     }
@@ -193,7 +224,7 @@ static int upload_images(struct cuda_gpu *gpu, const struct block *blocks, size_
 /* Bytes of the histogram and the kept latencies, rounded up so that no two steps share a sector. */
 static size_t step_output_bytes(const struct kernel_step *step)
 {
-    size_t bytes = step->kind == KERNEL_CHASE ? (KERNEL_BIN_COUNT + step->keep) * 4 : 0;
+    size_t bytes = step->kind == KERNEL_CHASE ? (step->bins + step->keep) * 4 : 0;
     return (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
 }
 
@@ -315,10 +346,10 @@ static int try_launch(struct cuda_gpu *gpu, const struct launch_shape *shape, ui
 }
 
 /* Lists the bins that are not empty (most are) and returns their number. */
-static uint32_t list_bins(const uint32_t *counts, struct device_bin *out_bins)
+static uint32_t list_bins(const uint32_t *counts, uint32_t count, struct device_bin *out_bins)
 {
     uint32_t number = 0;
-    for (uint32_t first = 0; first < KERNEL_BIN_COUNT; first += BLOCK_WORDS) {
+    for (uint32_t first = 0; first < count; first += BLOCK_WORDS) {
         uint32_t any = 0;
         for (uint32_t bin = first; bin < first + BLOCK_WORDS; bin++)
             any |= counts[bin];
@@ -340,12 +371,12 @@ static struct device_sample take_sample(const struct kernel_step *step, const ui
     };
     if (step->kind == KERNEL_CHASE) {
         struct device_bin bins[KERNEL_BIN_COUNT];
-        sample.bin_count = list_bins(output, bins);
+        sample.bin_count = list_bins(output, step->bins, bins);
         sample.bins = mem_array(sample.bin_count, sizeof *sample.bins);
         sample.kept = mem_array(step->keep, sizeof *sample.kept);
         memcpy(sample.bins, bins, sample.bin_count * sizeof *sample.bins);
         sample.kept_count = step->keep;
-        memcpy(sample.kept, output + KERNEL_BIN_COUNT, step->keep * sizeof *sample.kept);
+        memcpy(sample.kept, output + step->bins, step->keep * sizeof *sample.kept);
     }
     return sample;
 }

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/mem.h"
+#include "device/cuda/kernels.h"
+
 enum {
     THREADS_MAX = 1024,
     UNROLL_DEFAULT = 4, /* leaves registers for as many threads as an SM takes */
@@ -22,49 +25,58 @@ struct plan {
     uint64_t part_bytes;      /* what a timed pass covers: the footprint, or its beginning */
     uint64_t pass_bytes;      /* bytes counted for one timed pass of all blocks */
     uint32_t passes;
+    bool own;              /* each block writes memory of its own */
+    CUtexObject texture;   /* that is read, with elements as wide as an access; else 0 */
     CUfunction fill, read; /* if the footprint must be written, or read, before; else NULL */
 };
 
-static const char *kernel_of(const struct device_stream *stream)
-{
-    bool global = stream->path == DEVICE_GLOBAL_CG || stream->path == DEVICE_GLOBAL_CA;
-    if (stream->kind == DEVICE_STREAM_READ) {
-        return stream->path == DEVICE_GLOBAL_CG   ? "read_cg"
-               : stream->path == DEVICE_GLOBAL_CA ? "read_ca"
-               : stream->path == DEVICE_SHARED    ? "read_shared"
-                                                  : NULL;
-    }
-    if (stream->kind == DEVICE_STREAM_WRITE && global)
-        return "write";
-    if (stream->kind == DEVICE_STREAM_COPY && global)
-        return "copy";
-    if (!global || stream->width_bytes != COMBINED_WIDTH)
-        return NULL;
-    return stream->kind == DEVICE_STREAM_MUL     ? "mul"
-           : stream->kind == DEVICE_STREAM_ADD   ? "add"
-           : stream->kind == DEVICE_STREAM_TRIAD ? "triad"
-                                                 : NULL;
-}
+/* The kernels by kind and path: their name, the widths and the accesses in flight that exist. */
+struct stream_row {
+    enum device_stream_kind kind;
+    enum device_path path;
+    const char *name;
+    uint32_t width_min;
+    uint32_t unroll_min, unroll_max; /* powers of two; with widths below 4 only UNROLL_DEFAULT */
+};
 
-/* Kernels exist for 1, 2, 4 and 8 accesses in flight, those that compute for 1 and 2: takes the
- * next lower one. */
-static uint32_t choose_unroll(const struct device_stream *stream)
+static const struct stream_row stream_rows[] = {
+    {DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, "read_cg", 4, 1, 8},
+    {DEVICE_STREAM_READ, DEVICE_GLOBAL_CA, "read_ca", 1, 1, 8},
+    {DEVICE_STREAM_READ, DEVICE_SHARED, "read_shared", 1, 1, 8},
+    {DEVICE_STREAM_READ, DEVICE_READ_ONLY, "read_nc", 1, 4, 4},
+    {DEVICE_STREAM_READ, DEVICE_TEXTURE, "read_texture", 1, 4, 4},
+    {DEVICE_STREAM_READ, DEVICE_CONSTANT, "read_constant", 1, 4, 4},
+    {DEVICE_STREAM_WRITE, DEVICE_GLOBAL_CG, "write", 4, 1, 8},
+    {DEVICE_STREAM_WRITE, DEVICE_GLOBAL_CA, "write_ca", 1, 4, 4},
+    {DEVICE_STREAM_WRITE, DEVICE_SHARED, "write_shared", 1, 4, 4},
+    {DEVICE_STREAM_COPY, DEVICE_GLOBAL_CG, "copy", 4, 1, 8},
+    {DEVICE_STREAM_MUL, DEVICE_GLOBAL_CG, "mul", COMBINED_WIDTH, 1, 2},
+    {DEVICE_STREAM_ADD, DEVICE_GLOBAL_CG, "add", COMBINED_WIDTH, 1, 2},
+    {DEVICE_STREAM_TRIAD, DEVICE_GLOBAL_CG, "triad", COMBINED_WIDTH, 1, 2},
+};
+
+/* Takes the next lower number of accesses in flight that exists. */
+static uint32_t choose_unroll(const struct device_stream *stream, const struct stream_row *row)
 {
-    uint32_t wish = stream->unroll ? stream->unroll : UNROLL_DEFAULT;
-    if (stream->kind > DEVICE_STREAM_BIDIR)
-        return wish >= 2 ? 2 : 1;
-    return wish >= 8 ? 8 : wish >= 4 ? 4 : wish >= 2 ? 2 : 1;
+    uint32_t wish = stream->unroll ? stream->unroll : UNROLL_DEFAULT, unroll = row->unroll_max;
+    if (stream->width_bytes < 4)
+        return UNROLL_DEFAULT;
+    while (unroll > wish && unroll > row->unroll_min)
+        unroll /= 2;
+    return unroll;
 }
 
 static int find_stream_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
                               CUfunction *out_function, struct err *err)
 {
-    const char *kernel = kernel_of(stream);
-    uint32_t width = stream->width_bytes;
-    if (!kernel || (width != 4 && width != 8 && width != 16))
+    const struct stream_row *row = stream_rows, *end = row + COUNT_OF(stream_rows);
+    while (row < end && (row->kind != stream->kind || row->path != stream->path))
+        row++;
+    if (row == end || stream->width_bytes < row->width_min)
         return err_set(err, -ENOTSUP, "no streaming kernel for this kind, path and width");
     char name[NAME_MAX_BYTES];
-    snprintf(name, sizeof name, "stream_%s_%u_%u", kernel, width, choose_unroll(stream));
+    snprintf(name, sizeof name, "stream_%s_%u_%u", row->name, stream->width_bytes,
+             choose_unroll(stream, row));
     return cuda_find_kernel(gpu, CUDA_KERNELS_STREAM, name, out_function, err);
 }
 
@@ -106,7 +118,7 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
 {
     struct plan plan = {.threads = stream->threads};
     uint32_t sms = gpu->base.limits.sm_count;
-    bool per_block = stream->kind == DEVICE_STREAM_READ && stream->path != DEVICE_GLOBAL_CG;
+    bool per_block = stream->path != DEVICE_GLOBAL_CG;
     int rc = find_stream_kernel(gpu, stream, &plan.function, err);
     if (rc)
         return rc;
@@ -125,9 +137,15 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
             return err_set(err, -EINVAL, "a block does not have that much shared memory");
         plan.shared_bytes = (uint32_t)plan.footprint_bytes;
     }
+    if (stream->path == DEVICE_CONSTANT && plan.footprint_bytes > KERNEL_STREAM_CONSTANT_BYTES)
+        return err_set(err, -EINVAL, "streams read only %d B of constants",
+                       KERNEL_STREAM_CONSTANT_BYTES);
+    plan.own = stream->kind == DEVICE_STREAM_WRITE && stream->path == DEVICE_GLOBAL_CA;
     uint32_t full = gpu->base.limits.threads_per_sm / plan.threads;
     plan.blocks = stream->blocks ? stream->blocks : per_block || !full ? sms : sms * full;
     plan.pass_bytes = plan.part_bytes * (per_block ? plan.blocks : 1);
+    if (stream->path == DEVICE_CONSTANT) /* every thread loads all of them */
+        plan.pass_bytes *= plan.threads;
     uint64_t passes = stream->total_bytes / plan.pass_bytes;
     plan.passes = passes < 1 ? 1 : passes > UINT32_MAX ? UINT32_MAX : (uint32_t)passes;
     rc = set_shared(gpu, &plan, err);
@@ -143,7 +161,8 @@ static int make_plan(struct cuda_gpu *gpu, const struct device_stream *stream,
 static int launch_passes(struct cuda_gpu *gpu, const struct plan *plan, uint64_t place,
                          uint32_t passes, struct err *err)
 {
-    uint64_t base = gpu->global.base + place, bytes = plan->part_bytes;
+    uint64_t base = plan->texture ? plan->texture : gpu->global.base + place;
+    uint64_t bytes = plan->part_bytes;
     uint64_t sink = gpu->results.device;
     void *parameters[] = {&base, &bytes, &passes, &sink};
     return cuda_launch(gpu, plan->function, plan->blocks, plan->threads, plan->shared_bytes,
@@ -218,15 +237,51 @@ static uint64_t next_place(struct cuda_gpu *gpu, const struct plan *plan)
     return gpu->places_used++ * pages % room * PLACE_BYTES;
 }
 
+/* A texture of the whole footprint, with elements as wide as an access. */
+static int create_stream_texture(struct cuda_gpu *gpu, const struct device_stream *stream,
+                                 struct plan *plan, struct err *err)
+{
+    const uint32_t width = stream->width_bytes;
+    CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR};
+    resource.res.linear.devPtr = gpu->global.base;
+    resource.res.linear.format = width == 1   ? CU_AD_FORMAT_UNSIGNED_INT8
+                                 : width == 2 ? CU_AD_FORMAT_UNSIGNED_INT16
+                                              : CU_AD_FORMAT_UNSIGNED_INT32;
+    resource.res.linear.numChannels = width > 4 ? width / 4 : 1;
+    resource.res.linear.sizeInBytes = plan->footprint_bytes;
+    const CUDA_TEXTURE_DESC texture = {.flags = CU_TRSF_READ_AS_INTEGER};
+    return cuda_check(gpu,
+                      gpu->driver->cuTexObjectCreate(&plan->texture, &resource, &texture, NULL),
+                      "cuTexObjectCreate", err);
+}
+
+static int time_places(struct cuda_gpu *gpu, const struct device_stream *stream,
+                       const struct plan *plan, struct device_stream_answer *out_answer,
+                       struct err *err)
+{
+    struct device_stream_answer answer = {0};
+    uint32_t places = count_places(gpu, stream, plan), passes = plan->passes / places;
+    for (uint32_t i = 0; i < places; i++) {
+        uint64_t ns = 0;
+        int rc = time_passes(gpu, plan, places > 1 ? next_place(gpu, plan) : 0, passes, &ns, err);
+        if (rc)
+            return rc;
+        answer.elapsed_ns += ns;
+        answer.bytes += plan->pass_bytes * passes;
+    }
+    *out_answer = answer;
+    return 0;
+}
+
 static int stream_kernel(struct cuda_gpu *gpu, const struct device_stream *stream,
                          struct device_stream_answer *out_answer, struct err *err)
 {
     struct plan plan = {0};
-    struct device_stream_answer answer = {0};
     int rc = make_plan(gpu, stream, &plan, err);
     if (rc)
         return rc;
-    rc = memory_pool_reserve(gpu, &gpu->global, plan.footprint_bytes, err);
+    rc = memory_pool_reserve(gpu, &gpu->global, plan.footprint_bytes * (plan.own ? plan.blocks : 1),
+                             err);
     if (rc)
         return rc;
     if (stream->kind != DEVICE_STREAM_READ)
@@ -234,17 +289,14 @@ static int stream_kernel(struct cuda_gpu *gpu, const struct device_stream *strea
     rc = staging_grow(gpu, &gpu->results, sizeof(uint32_t), err);
     if (rc)
         return rc;
-    uint32_t places = count_places(gpu, stream, &plan), passes = plan.passes / places;
-    for (uint32_t i = 0; i < places; i++) {
-        uint64_t ns = 0;
-        rc = time_passes(gpu, &plan, places > 1 ? next_place(gpu, &plan) : 0, passes, &ns, err);
-        if (rc)
-            return rc;
-        answer.elapsed_ns += ns;
-        answer.bytes += plan.pass_bytes * passes;
-    }
-    *out_answer = answer;
-    return 0;
+    if (stream->path == DEVICE_TEXTURE)
+        rc = create_stream_texture(gpu, stream, &plan, err);
+    if (rc)
+        return rc;
+    rc = time_places(gpu, stream, &plan, out_answer, err);
+    if (plan.texture)
+        gpu->driver->cuTexObjectDestroy(plan.texture);
+    return rc;
 }
 
 /* Queues `passes` copies to the GPU on one stream, from the GPU on the other, or both. With both,

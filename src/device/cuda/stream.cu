@@ -2,29 +2,119 @@
  * kernel per path, access width and number of independent accesses in flight per thread. */
 #include "kernels.h"
 
+template <typename T>
+static __device__ __forceinline__ uint64_t address(uint64_t base, uint32_t element)
+{
+    return base + element * (uint64_t)sizeof(T);
+}
+
 /* Volatile, so that no pass over the same bytes is optimised away. */
 #define DEFINE_LOAD(name, instruction)                                                             \
     struct name {                                                                                  \
-        static __device__ __forceinline__ void load(uint64_t at, uint32_t *to)                     \
+        static __device__ __forceinline__ void load(uint64_t base, uint32_t i, uint8_t *to)        \
         {                                                                                          \
-            asm volatile(instruction ".u32 %0, [%1];" : "=r"(*to) : "l"(at));                      \
+            uint32_t value;                                                                        \
+            asm volatile(instruction ".u8 %0, [%1];"                                               \
+                         : "=r"(value)                                                             \
+                         : "l"(address<uint8_t>(base, i)));                                        \
+            *to = (uint8_t)value;                                                                  \
         }                                                                                          \
-        static __device__ __forceinline__ void load(uint64_t at, uint2 *to)                        \
+        static __device__ __forceinline__ void load(uint64_t base, uint32_t i, uint16_t *to)       \
+        {                                                                                          \
+            asm volatile(instruction ".u16 %0, [%1];"                                              \
+                         : "=h"(*to)                                                               \
+                         : "l"(address<uint16_t>(base, i)));                                       \
+        }                                                                                          \
+        static __device__ __forceinline__ void load(uint64_t base, uint32_t i, uint32_t *to)       \
+        {                                                                                          \
+            asm volatile(instruction ".u32 %0, [%1];"                                              \
+                         : "=r"(*to)                                                               \
+                         : "l"(address<uint32_t>(base, i)));                                       \
+        }                                                                                          \
+        static __device__ __forceinline__ void load(uint64_t base, uint32_t i, uint2 *to)          \
         {                                                                                          \
             asm volatile(instruction ".v2.u32 {%0, %1}, [%2];"                                     \
                          : "=r"(to->x), "=r"(to->y)                                                \
-                         : "l"(at));                                                               \
+                         : "l"(address<uint2>(base, i)));                                          \
         }                                                                                          \
-        static __device__ __forceinline__ void load(uint64_t at, uint4 *to)                        \
+        static __device__ __forceinline__ void load(uint64_t base, uint32_t i, uint4 *to)          \
         {                                                                                          \
             asm volatile(instruction ".v4.u32 {%0, %1, %2, %3}, [%4];"                             \
                          : "=r"(to->x), "=r"(to->y), "=r"(to->z), "=r"(to->w)                      \
-                         : "l"(at));                                                               \
+                         : "l"(address<uint4>(base, i)));                                          \
         }                                                                                          \
     };
 DEFINE_LOAD(from_global_cg, "ld.global.cg")
 DEFINE_LOAD(from_global_ca, "ld.global.ca")
+DEFINE_LOAD(from_read_only, "ld.global.nc")
 DEFINE_LOAD(from_shared, "ld.shared")
+DEFINE_LOAD(from_constant, "ld.const")
+
+/* The format of the texture decides how many bytes an element has; channels that it does not have
+ * are not used. */
+struct from_texture {
+    static __device__ __forceinline__ uint4 fetch(uint64_t texture, uint32_t i)
+    {
+        uint4 v;
+        asm volatile("tex.1d.v4.u32.s32 {%0, %1, %2, %3}, [%4, {%5}];"
+                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                     : "l"(texture), "r"(i));
+        return v;
+    }
+    template <typename T>
+    static __device__ __forceinline__ void load(uint64_t texture, uint32_t i, T *to)
+    {
+        *to = (T)fetch(texture, i).x;
+    }
+    static __device__ __forceinline__ void load(uint64_t texture, uint32_t i, uint2 *to)
+    {
+        const uint4 v = fetch(texture, i);
+        *to = make_uint2(v.x, v.y);
+    }
+    static __device__ __forceinline__ void load(uint64_t texture, uint32_t i, uint4 *to)
+    {
+        *to = fetch(texture, i);
+    }
+};
+
+/* Past L1. */
+struct to_global_cg {
+    template <typename T>
+    static __device__ __forceinline__ void store(uint64_t base, uint32_t i, T value)
+    {
+        __stcg((T *)address<T>(base, i), value);
+    }
+};
+
+#define DEFINE_STORE(name, instruction)                                                            \
+    struct name {                                                                                  \
+        static __device__ __forceinline__ void store(uint64_t base, uint32_t i, uint8_t v)         \
+        {                                                                                          \
+            asm volatile(instruction ".u8 [%0], %1;" ::"l"(address<uint8_t>(base, i)),             \
+                         "r"((uint32_t)v));                                                        \
+        }                                                                                          \
+        static __device__ __forceinline__ void store(uint64_t base, uint32_t i, uint16_t v)        \
+        {                                                                                          \
+            asm volatile(instruction ".u16 [%0], %1;" ::"l"(address<uint16_t>(base, i)), "h"(v));  \
+        }                                                                                          \
+        static __device__ __forceinline__ void store(uint64_t base, uint32_t i, uint32_t v)        \
+        {                                                                                          \
+            asm volatile(instruction ".u32 [%0], %1;" ::"l"(address<uint32_t>(base, i)), "r"(v));  \
+        }                                                                                          \
+        static __device__ __forceinline__ void store(uint64_t base, uint32_t i, uint2 v)           \
+        {                                                                                          \
+            asm volatile(instruction ".v2.u32 [%0], {%1, %2};" ::"l"(address<uint2>(base, i)),     \
+                         "r"(v.x), "r"(v.y));                                                      \
+        }                                                                                          \
+        static __device__ __forceinline__ void store(uint64_t base, uint32_t i, uint4 v)           \
+        {                                                                                          \
+            asm volatile(instruction                                                               \
+                         ".v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address<uint4>(base, i)),         \
+                         "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w));                                  \
+        }                                                                                          \
+    };
+DEFINE_STORE(to_global, "st.global.wb")
+DEFINE_STORE(to_shared, "st.shared")
 
 static __device__ __forceinline__ uint32_t mix(uint32_t v)
 {
@@ -41,9 +131,9 @@ static __device__ __forceinline__ uint32_t mix(uint4 v)
     return v.x ^ v.y ^ v.z ^ v.w;
 }
 
-static __device__ __forceinline__ void pattern(uint32_t *v)
+template <typename T> static __device__ __forceinline__ void pattern(T *v)
 {
-    *v = KERNEL_WRITTEN_WORD;
+    *v = (T)KERNEL_WRITTEN_WORD;
 }
 
 static __device__ __forceinline__ void pattern(uint2 *v)
@@ -63,12 +153,6 @@ struct share {
     uint32_t blocks, draw;
 };
 
-template <typename T>
-static __device__ __forceinline__ uint64_t address(uint64_t base, uint32_t element)
-{
-    return base + element * (uint64_t)sizeof(T);
-}
-
 /* All UNROLL loads are in flight before the first is waited for. The second loop handles a
  * remainder; there is none if the threads share the footprint evenly. */
 template <typename L, typename T, int UNROLL>
@@ -80,7 +164,7 @@ static __device__ __forceinline__ uint32_t read_pass(uint64_t base, struct share
         T v[UNROLL];
 #pragma unroll
         for (int u = 0; u < UNROLL; u++)
-            L::load(address<T>(base, i + u * share.threads), &v[u]);
+            L::load(base, i + u * share.threads, &v[u]);
 #pragma unroll
         for (int u = 0; u < UNROLL; u++)
             sum ^= mix(v[u]);
@@ -88,7 +172,7 @@ static __device__ __forceinline__ uint32_t read_pass(uint64_t base, struct share
 #pragma unroll 1
     for (; i < share.count; i += share.threads) {
         T v;
-        L::load(address<T>(base, i), &v);
+        L::load(base, i, &v);
         sum ^= mix(v);
     }
     return sum;
@@ -137,7 +221,7 @@ static __device__ __forceinline__ void read_all(uint64_t base, struct share shar
     keep(sum, sink);
 }
 
-template <typename T, int UNROLL>
+template <typename S, typename T, int UNROLL>
 static __device__ __forceinline__ void write_pass(uint64_t base, struct share share)
 {
     T value;
@@ -147,18 +231,18 @@ static __device__ __forceinline__ void write_pass(uint64_t base, struct share sh
     for (; i + (UNROLL - 1) * share.threads < share.count; i += UNROLL * share.threads) {
 #pragma unroll
         for (int u = 0; u < UNROLL; u++)
-            __stcg((T *)address<T>(base, i + u * share.threads), value);
+            S::store(base, i + u * share.threads, value);
     }
 #pragma unroll 1
     for (; i < share.count; i += share.threads)
-        __stcg((T *)address<T>(base, i), value);
+        S::store(base, i, value);
 }
 
-template <typename T, int UNROLL>
+template <typename S, typename T, int UNROLL>
 static __device__ __forceinline__ void write_all(uint64_t base, struct share share, uint32_t passes)
 {
     for (uint32_t p = 0; p < passes; p++, turn(&share))
-        write_pass<T, UNROLL>(base, share);
+        write_pass<S, T, UNROLL>(base, share);
 }
 
 template <typename T, int UNROLL>
@@ -170,7 +254,7 @@ static __device__ __forceinline__ void copy_pass(uint64_t base, uint64_t to, str
         T v[UNROLL];
 #pragma unroll
         for (int u = 0; u < UNROLL; u++)
-            from_global_cg::load(address<T>(base, i + u * share.threads), &v[u]);
+            from_global_cg::load(base, i + u * share.threads, &v[u]);
 #pragma unroll
         for (int u = 0; u < UNROLL; u++)
             __stcg((T *)address<T>(to, i + u * share.threads), v[u]);
@@ -178,7 +262,7 @@ static __device__ __forceinline__ void copy_pass(uint64_t base, uint64_t to, str
 #pragma unroll 1
     for (; i < share.count; i += share.threads) {
         T v;
-        from_global_cg::load(address<T>(base, i), &v);
+        from_global_cg::load(base, i, &v);
         __stcg((T *)address<T>(to, i), v);
     }
 }
@@ -277,7 +361,7 @@ static __device__ __forceinline__ void read_shared(uint64_t bytes, uint32_t pass
     extern "C" __global__ void RESIDENT(unroll) stream_write_##width##_##unroll(                   \
         uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
     {                                                                                              \
-        write_all<type, unroll>(base, whole_grid(bytes / width), passes);                          \
+        write_all<to_global_cg, type, unroll>(base, whole_grid(bytes / width), passes);            \
     }                                                                                              \
     extern "C" __global__ void RESIDENT(unroll) stream_copy_##width##_##unroll(                    \
         uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
@@ -297,6 +381,72 @@ DEFINE_STREAM(uint4, 16, 1)
 DEFINE_STREAM(uint4, 16, 2)
 DEFINE_STREAM(uint4, 16, 4)
 DEFINE_STREAM(uint4, 16, 8)
+
+/* The memories and paths of an SM, with accesses of any width. Each block writes memory of its own,
+ * which is in its L1: it was read before. All lanes of a warp load the same constants; that the
+ * compiler does not know it keeps it from loading them once for the warp. */
+enum { PATH_UNROLL = 4 };
+
+extern "C" {
+__constant__ uint32_t stream_constants[KERNEL_STREAM_CONSTANT_BYTES / 4];
+}
+
+static __device__ __forceinline__ struct share same_for_all(uint64_t count)
+{
+    uint32_t lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    struct share share = {lane >> 5, 1, (uint32_t)count, 1, 0};
+    return share;
+}
+
+template <typename T>
+static __device__ __forceinline__ void write_l1(uint64_t base, uint64_t bytes, uint32_t passes,
+                                                uint64_t sink)
+{
+    const struct share share = own_block(bytes / sizeof(T));
+    base += blockIdx.x * bytes;
+    read_all<from_global_ca, T, PATH_UNROLL>(base, share, 1, sink);
+    write_all<to_global, T, PATH_UNROLL>(base, share, passes);
+}
+
+#define DEFINE_READ_PATH(name, loads, type, width, share)                                          \
+    extern "C" __global__ void RESIDENT(PATH_UNROLL) stream_read_##name##_##width##_4(             \
+        uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
+    {                                                                                              \
+        read_all<loads, type, PATH_UNROLL>(base, share(bytes / width), passes, sink);              \
+    }
+
+#define DEFINE_PATHS(type, width)                                                                  \
+    DEFINE_READ_PATH(nc, from_read_only, type, width, own_block)                                   \
+    DEFINE_READ_PATH(texture, from_texture, type, width, own_block)                                \
+    DEFINE_READ_PATH(constant, from_constant, type, width, same_for_all)                           \
+    extern "C" __global__ void RESIDENT(PATH_UNROLL)                                               \
+        stream_write_ca_##width##_4(uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink) \
+    {                                                                                              \
+        write_l1<type>(base, bytes, passes, sink);                                                 \
+    }                                                                                              \
+    extern "C" __global__ void RESIDENT(PATH_UNROLL) stream_write_shared_##width##_4(              \
+        uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
+    {                                                                                              \
+        write_all<to_shared, type, PATH_UNROLL>(__cvta_generic_to_shared(stream_buffer),           \
+                                                own_block(bytes / width), passes);                 \
+    }
+DEFINE_PATHS(uint8_t, 1)
+DEFINE_PATHS(uint16_t, 2)
+DEFINE_PATHS(uint32_t, 4)
+DEFINE_PATHS(uint2, 8)
+DEFINE_PATHS(uint4, 16)
+DEFINE_READ_PATH(ca, from_global_ca, uint8_t, 1, own_block)
+DEFINE_READ_PATH(ca, from_global_ca, uint16_t, 2, own_block)
+
+#define DEFINE_READ_SHARED(type, width)                                                            \
+    extern "C" __global__ void RESIDENT(PATH_UNROLL) stream_read_shared_##width##_4(               \
+        uint64_t base, uint64_t bytes, uint32_t passes, uint64_t sink)                             \
+    {                                                                                              \
+        read_shared<type, PATH_UNROLL>(bytes, passes, sink);                                       \
+    }
+DEFINE_READ_SHARED(uint8_t, 1)
+DEFINE_READ_SHARED(uint16_t, 2)
 
 #define DEFINE_COMBINED(name, kind, arrays, unroll)                                                \
     extern "C" __global__ void RESIDENT(unroll)                                                    \
@@ -323,7 +473,7 @@ static __device__ __forceinline__ uint32_t ticket_pass(uint64_t from, uint64_t t
     if (K == TICKET_READ)
         return read_pass<from_global_cg, uint4, UNROLL>(from, share);
     if (K == TICKET_WRITE)
-        write_pass<uint4, UNROLL>(from, share);
+        write_pass<to_global_cg, uint4, UNROLL>(from, share);
     else
         copy_pass<uint4, UNROLL>(from, to, share);
     return 0;

@@ -105,6 +105,8 @@ struct sim_lanes {
  * everything streams, which decides how many accesses must be in flight; 0: the same as alone. */
 struct sim_bandwidth {
     double sm, l1, shared;
+    double shared_write;                  /* 0: as shared */
+    double read_only, texture, constants; /* through their cache; 0: as l1 */
     double l2_read, l2_write;
     double l2_way; /* from one of two parts of L2 to the other; 0: no limit */
     double gpc;    /* all SMs of a GPC together from L2; 0: no limit */

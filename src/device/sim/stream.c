@@ -125,9 +125,9 @@ struct source {
     double loaded_ns;   /* while the level delivers all it can */
 };
 
-static uint64_t l1_bytes(const struct sim_model *model)
+/* Of the first cache of a path. */
+static uint64_t cache_bytes(const struct sim_model *model, const struct sim_path *path)
 {
-    const struct sim_path *path = &model->paths[DEVICE_GLOBAL_CA];
     if (!path->cache_count)
         return 0;
     const struct sim_cache *cache = &model->caches[path->caches[0]];
@@ -166,6 +166,22 @@ static struct source main_source(const struct gpu *gpu, const struct device_stre
                            .loaded_ns = l2_ns + loaded * dram_ns};
 }
 
+enum { WARP_LANES = 32 };
+
+/* Bytes per cycle of what an SM has of its own: an SM executes one access of a warp per cycle. */
+static double sm_limit(const struct sim_bandwidth *b, const struct device_stream *stream)
+{
+    const double limits[DEVICE_PATH_COUNT] = {[DEVICE_GLOBAL_CA] = b->l1,
+                                              [DEVICE_READ_ONLY] = b->read_only,
+                                              [DEVICE_TEXTURE] = b->texture,
+                                              [DEVICE_CONSTANT] = b->constants,
+                                              [DEVICE_SHARED] = b->shared};
+    double limit = limits[stream->path] > 0 ? limits[stream->path] : b->l1;
+    if (stream->path == DEVICE_SHARED && stream->kind == DEVICE_STREAM_WRITE && b->shared_write > 0)
+        limit = b->shared_write;
+    return fmin(limit, WARP_LANES * stream->width_bytes);
+}
+
 /* A footprint that fits into a level is served by it after the first pass. A larger one never hits,
  * since the replacement is least recently used. Writes bypass L1. */
 static struct source source_of(const struct gpu *gpu, const struct device_stream *stream,
@@ -176,11 +192,13 @@ static struct source source_of(const struct gpu *gpu, const struct device_stream
     const struct sim_path *path = &model->paths[stream->path];
     double ns = 1e3 / mhz, clock = mhz / model->nominal_clock.sm_mhz;
     if (stream->path == DEVICE_SHARED)
-        return (struct source){.sm_limit = b->shared, .latency_ns = path->main_cycles * ns};
+        return (struct source){.sm_limit = sm_limit(b, stream),
+                               .latency_ns = path->main_cycles * ns};
     bool reads = stream->kind == DEVICE_STREAM_READ;
-    bool cached = stream->path == DEVICE_GLOBAL_CA;
-    if (reads && cached && stream->footprint_bytes <= l1_bytes(model))
-        return (struct source){.sm_limit = b->l1, .latency_ns = path->cache_cycles[0] * ns};
+    bool cached = stream->path != DEVICE_GLOBAL_CG;
+    if (reads && cached && stream->footprint_bytes <= cache_bytes(model, path))
+        return (struct source){.sm_limit = sm_limit(b, stream),
+                               .latency_ns = path->cache_cycles[0] * ns};
     double footprint = (double)stream->footprint_bytes * (cached ? sms : 1);
     if (footprint <= (double)model->l2.geometry.size)
         return (struct source){.sm_limit = b->sm,

@@ -11,7 +11,14 @@
 #include "probes/caches/study.h"
 #include "probes/method/repeats.h"
 
-enum { WISHES_MAX = 5, WISHES_UNDOCUMENTED = 4, PATHS = 3, REASON_MAX = 120 };
+enum {
+    WISHES_MAX = DEVICE_CARVEOUTS_MAX, /* in the profile `full` */
+    WISHES_STANDARD = 5,
+    WISHES_UNDOCUMENTED = 4,
+    PATHS = 3,
+    METRIC_MAX = 32,
+    REASON_MAX = 120,
+};
 
 static const enum study_id paths[PATHS] = {STUDY_L1_DATA, STUDY_TEXTURE, STUDY_READ_ONLY};
 
@@ -35,10 +42,12 @@ struct carveouts {
     double errors[PATHS][WISHES_MAX]; /* their standard errors */
 };
 
-/* The documented carve-outs, evenly chosen, from that of a job without a wish on. If none are
- * documented: none, a quarter, half and three quarters of what a block may have. */
-static void choose_wishes(const struct device_limits *limits, struct carveouts *out)
+/* The documented carve-outs from that of a job without a wish on: all, or some, evenly chosen. If
+ * none are documented: none, a quarter, half and three quarters of what a block may have. */
+static void choose_wishes(const struct probe_context *context, struct carveouts *out)
 {
+    const struct device_limits *limits = device_limits(context->device);
+    const size_t most = context->options->profile == PROFILE_FULL ? WISHES_MAX : WISHES_STANDARD;
     size_t steps = 0, first = 0;
     while (steps < DEVICE_CARVEOUTS_MAX && limits->carveout_steps[steps])
         steps++;
@@ -51,7 +60,7 @@ static void choose_wishes(const struct device_limits *limits, struct carveouts *
             out->wishes[i] = limits->shared_bytes_max * i / out->count / 1024 * 1024;
         return;
     }
-    out->count = steps < WISHES_MAX ? steps : WISHES_MAX;
+    out->count = steps < most ? steps : most;
     for (size_t i = 0; i < out->count; i++) {
         out->granted[i] = limits->carveout_steps[first + i * (steps - 1) / (out->count - 1)];
         out->wishes[i] = i ? out->granted[i] - limits->carveout_reserve_bytes : 0;
@@ -106,6 +115,25 @@ static void carveout_add_note(struct measure *m, const struct carveouts *carveou
     free(left);
 }
 
+/* The sizes stand beside the headline, which is the largest of them: that of the smallest
+ * carve-out. */
+static void note_sizes(struct probe_context *context, const struct carveouts *carveouts,
+                       size_t path)
+{
+    char metric[METRIC_MAX];
+    double granted[WISHES_MAX], left[WISHES_MAX];
+    snprintf(metric, sizeof metric, "%s.size", study_name(paths[path]));
+    for (size_t i = 0; i < carveouts->count; i++) {
+        granted[i] = (double)carveouts->granted[i];
+        left[i] = facts_decimals(carveouts->left[path][i], 0);
+    }
+    for (size_t i = 0; carveouts->granted[0] && i < context->measures->count; i++) {
+        struct measure *m = &context->measures->items[i];
+        if (str_equal(m->metric, metric) && m->status != MEASURE_UNSUPPORTED)
+            measure_note_pairs(m, "by_carveout", granted, left, carveouts->count);
+    }
+}
+
 /* Checks the sum of L1 and granted shared memory at all carve-outs. */
 static void check_sum(struct measure *m, const struct carveouts *carveouts)
 {
@@ -145,14 +173,16 @@ static void report_carveout(struct probe_context *context, const struct carveout
     m->spread = portable_hypot(errors[0], errors[last]);
     m->confidence = repeats_confidence(m->value, m->spread);
     for (size_t i = 0; i < PATHS; i++)
-        if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i))
+        if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i)) {
             carveout_add_note(m, carveouts, i);
+            note_sizes(context, carveouts, i);
+        }
     check_sum(m, carveouts);
 }
 
 static int measure_all(struct probe_context *context, struct carveouts *out, struct err *err)
 {
-    choose_wishes(device_limits(context->device), out);
+    choose_wishes(context, out);
     for (size_t i = 0; i < PATHS; i++) {
         const struct study *study = &context->studies[paths[i]];
         out->left[i][0] = NAN;

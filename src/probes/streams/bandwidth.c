@@ -32,7 +32,7 @@ static bool bandwidth_by_kernel(const struct bandwidth_task *task)
     return !device_stream_uses_host(task->kind);
 }
 
-/* True for L1 and shared memory: each SM has its own, and its own footprint. */
+/* True for memories and caches of which each SM has its own, with its own footprint. */
 static bool bandwidth_per_block(const struct bandwidth_task *task)
 {
     return bandwidth_by_kernel(task) && task->path != DEVICE_GLOBAL_CG;
@@ -49,7 +49,9 @@ static bool bandwidth_allows(const struct probe_context *context, uint32_t threa
 static uint64_t bandwidth_in_flight(const struct bandwidth_task *task,
                                     const struct bandwidth_shape *shape, uint32_t sms)
 {
-    uint64_t bytes = (uint64_t)shape->threads * shape->width_bytes * shape->unroll;
+    /* All threads load the same constants at once. */
+    uint64_t threads = task->path == DEVICE_CONSTANT ? 1 : shape->threads;
+    uint64_t bytes = threads * shape->width_bytes * shape->unroll;
     if (!bandwidth_per_block(task))
         bytes *= (uint64_t)shape->blocks_per_sm * sms;
     return device_stream_arrays(task->kind) * bytes;
@@ -282,7 +284,8 @@ static void surface_note(const struct surface *surface, struct measure *m)
 }
 
 enum {
-    REPEATS = 5,       /* passes; each goes through all shapes, so repetitions lie apart */
+    REPEATS = 5, /* passes; each goes through all shapes, so repetitions lie apart */
+    WIDTH_REPEATS = 3,
     REPEATS_SHORT = 2, /* if there are several short rounds in a run */
     ATTEMPTS = 3,      /* series of passes before scattering ones are reported as noisy */
     ATTEMPTS_COPIES = 6,
@@ -559,8 +562,43 @@ static int check_saturated(struct probe_context *context, const struct bandwidth
     return 0;
 }
 
+/* The rate of the best shape with accesses of every width, in GB/s; NAN: the device has none. */
+static int widths_measure(struct probe_context *context, const struct bandwidth_task *task,
+                          const struct series *series, double gbs[WIDTHS], struct err *err)
+{
+    const uint32_t sms = device_limits(context->device)->sm_count;
+    for (size_t i = 0; i < WIDTHS; i++) {
+        double rates[WIDTH_REPEATS];
+        struct bandwidth_shape shape = series->shape;
+        uint64_t total = series->total_bytes * shape_widths[i] / shape.width_bytes;
+        shape.width_bytes = shape_widths[i];
+        shape = fit_shape(task, shape, sms);
+        int rc = 0;
+        for (size_t r = 0; r < WIDTH_REPEATS && !rc; r++)
+            rc = bandwidth_time(context, task, &shape, &total, &rates[r], err);
+        if (rc && rc != -ENOTSUP)
+            return rc;
+        gbs[i] = rc ? NAN : facts_rounded(cpd_median(rates, WIDTH_REPEATS), SURFACE_DIGITS);
+    }
+    return 0;
+}
+
+static void widths_note(const double gbs[WIDTHS], struct measure *m)
+{
+    double widths[WIDTHS], rates[WIDTHS];
+    size_t count = 0;
+    for (size_t i = 0; i < WIDTHS; i++) {
+        if (isnan(gbs[i]))
+            continue;
+        widths[count] = shape_widths[i];
+        rates[count++] = gbs[i];
+    }
+    measure_note_pairs(m, "by_width", widths, rates, count);
+}
+
 static void bandwidth_add_measure(struct probe_context *context, const struct bandwidth_task *task,
-                                  const struct series *series, const struct surface *surface)
+                                  const struct series *series, const struct surface *surface,
+                                  const double *by_width)
 {
     char method[METHOD_MAX], best[METHOD_MAX], reason[REASON_MAX];
     bandwidth_describe(method, task, &series->shape);
@@ -575,6 +613,8 @@ static void bandwidth_add_measure(struct probe_context *context, const struct ba
     bool slowed = m && series->slowest < (1 - SLOWED) * m->value;
     if (surface->rows)
         surface_note(surface, m);
+    if (by_width)
+        widths_note(by_width, m);
     if (slowed)
         facts_set_real(&m->notes, "slowest", series->slowest);
     if (series->best_gbs > 0) {
@@ -654,7 +694,7 @@ static int collect_candidates(struct probe_context *context, const struct bandwi
     candidates->count = candidates->usual = USUAL_COUNT;
     for (size_t i = 0; i < USUAL_COUNT; i++)
         candidates->shapes[i] = usual_shape(context, task, &usual[i], &candidates->cut[i]);
-    if (context->options->profile < PROFILE_FULL || context->repeating)
+    if (context->options->profile < PROFILE_FULL || context->repeating || task->no_surface)
         return 0;
     return bandwidth_surface(context, task, &candidates->shapes[candidates->count++], surface, err);
 }
@@ -688,10 +728,15 @@ int bandwidth_report(struct probe_context *context, const struct bandwidth_task 
     struct series series = {0};
     struct surface surface = {0};
     struct err own = {0};
+    double by_width[WIDTHS];
+    bool widths = bandwidth_per_block(task) && context->options->profile == PROFILE_FULL &&
+                  !context->repeating;
     int rc = bandwidth_measure_series(context, task, &series, &surface, &own);
+    if (!rc && widths)
+        rc = widths_measure(context, task, &series, by_width, &own);
     if (rc)
         return repeats_end(context, task->metric, rc, &own, err);
-    bandwidth_add_measure(context, task, &series, &surface);
+    bandwidth_add_measure(context, task, &series, &surface, widths ? by_width : NULL);
     keep_choice(context, task, &series);
     return 0;
 }

@@ -16,6 +16,7 @@ struct bandwidth_task {
     enum device_path path;    /* not for streams between host and GPU */
     uint64_t footprint_bytes; /* as in struct device_stream */
     bool ticket;              /* work is handed out as blocks ask for it (struct device_tickets) */
+    bool no_surface;          /* in the profile `full` too */
 };
 
 /* The shape of a launch. */
@@ -32,7 +33,8 @@ enum { BANDWIDTH_UNROLL_MAX = 8, BANDWIDTH_WARP_THREADS = 32 };
 
 /* Adds the metric in GB/s. Loads and stores are streamed in a few shapes (threads, accesses in
  * flight). The profile `full` tries all shapes and adds the surface, and a better shape if it has
- * one, as notes; the figure itself is the same in every profile. A further round uses the shape
+ * one, as notes; of memories and caches of an SM also the rate by width. The figure itself is the
+ * same in every profile. A further round uses the shape
  * that was best in the first. */
 int bandwidth_report(struct probe_context *context, const struct bandwidth_task *task,
                      struct err *err);
@@ -45,7 +47,7 @@ struct bandwidth_shape bandwidth_fit_tickets(const struct probe_context *context
                                              const struct bandwidth_task *task,
                                              const struct bandwidth_shape *usual);
 
-enum { BANDWIDTH_CHOICES_MAX = 16 };
+enum { BANDWIDTH_CHOICES_MAX = 24 };
 
 /* The best shape of a metric's first round. */
 struct bandwidth_choice {

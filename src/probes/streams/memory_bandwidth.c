@@ -1,6 +1,6 @@
-/* The probes of bandwidth: main memory and L2, and L1 data and shared memory of all SMs together.
- */
+/* The probes of bandwidth: main memory and L2, and the memories and caches of all SMs together. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -224,64 +224,99 @@ const struct probe probe_l2_first_end = {
     .run = run_l2_ends,
 };
 
-/* The probes of the bandwidth of L1 data and shared memory, summed over all SMs. */
+/* The probes of the bandwidth of what each SM has of its own, summed over all SMs. */
 
-/* Footprints per SM: small if the size of L1 is not known; otherwise large enough for all threads
- * of a block to have several accesses in flight. */
-static const uint64_t SMALL_BYTES = 4 * 1024, LARGE_BYTES = 64 * 1024;
+/* Footprints per SM: small if the size of the cache is not known; otherwise large enough for all
+ * threads of a block to have several accesses in flight. */
+static const uint64_t SMALL_BYTES = 4 * 1024, LARGE_BYTES = 64 * 1024, CONSTANTS_BYTES = 1024;
 
-static uint64_t power_of_two_within(uint64_t bytes)
+static const struct sm_stream {
+    const char *metric;
+    enum device_stream_kind kind;
+    enum device_path path;
+    enum study_id study; /* of the cache; STUDY_COUNT: none */
+    bool no_surface;
+} sm_streams[] = {
+    {"l1_data.bandwidth.read", DEVICE_STREAM_READ, DEVICE_GLOBAL_CA, STUDY_L1_DATA, false},
+    {"l1_data.bandwidth.write", DEVICE_STREAM_WRITE, DEVICE_GLOBAL_CA, STUDY_L1_DATA, true},
+    {"shared.bandwidth.read", DEVICE_STREAM_READ, DEVICE_SHARED, STUDY_COUNT, false},
+    {"shared.bandwidth.write", DEVICE_STREAM_WRITE, DEVICE_SHARED, STUDY_COUNT, true},
+    {"texture.bandwidth.read", DEVICE_STREAM_READ, DEVICE_TEXTURE, STUDY_TEXTURE, true},
+    {"read_only.bandwidth.read", DEVICE_STREAM_READ, DEVICE_READ_ONLY, STUDY_READ_ONLY, true},
+    {"constant_l1.bandwidth.read", DEVICE_STREAM_READ, DEVICE_CONSTANT, STUDY_CONSTANT_L1, true},
+};
+
+static uint64_t power_of_two_within(uint64_t bytes, uint64_t most)
 {
     uint64_t power = 1;
     while (power * 2 <= bytes)
         power *= 2;
-    return power < LARGE_BYTES ? power : LARGE_BYTES;
+    return power < most ? power : most;
 }
 
-static int bandwidth_run_l1_data(struct probe_context *context, struct err *err)
+/* Bytes per SM that stay in the cache, or in shared memory; 0: there is none. */
+static int sm_stream_bytes(struct probe_context *context, const struct sm_stream *row,
+                           uint64_t *out_bytes, struct err *err)
 {
-    struct bandwidth_task task = {.metric = "l1_data.bandwidth.read",
-                                  .kind = DEVICE_STREAM_READ,
-                                  .path = DEVICE_GLOBAL_CA,
-                                  .footprint_bytes = SMALL_BYTES};
+    char size[32];
     double size_bytes;
-    int rc = study_reach(context, STUDY_L1_DATA, STUDY_LEVEL, err);
+    if (row->study == STUDY_COUNT) {
+        uint64_t bytes = device_limits(context->device)->shared_array_bytes;
+        *out_bytes = bytes ? power_of_two_within(bytes, LARGE_BYTES) : 0;
+        return 0;
+    }
+    const uint64_t most = row->path == DEVICE_CONSTANT ? CONSTANTS_BYTES : LARGE_BYTES;
+    int rc = study_reach(context, row->study, STUDY_LEVEL, err);
     if (rc)
         return rc;
-    if (!context->studies[STUDY_L1_DATA].supported) {
-        repeats_unsupported(context, task.metric, "global loads are not cached in L1");
-        return 0;
-    }
-    if (measures_value(context->measures, "l1_data.size", &size_bytes))
-        task.footprint_bytes = power_of_two_within((uint64_t)(size_bytes / 2));
-    return bandwidth_report(context, &task, err);
+    snprintf(size, sizeof size, "%s.size", study_name(row->study));
+    *out_bytes = SMALL_BYTES < most ? SMALL_BYTES : most / 2;
+    if (!context->studies[row->study].supported)
+        *out_bytes = 0;
+    else if (measures_value(context->measures, size, &size_bytes))
+        *out_bytes = power_of_two_within((uint64_t)(size_bytes / 2), most);
+    return 0;
 }
 
-static int bandwidth_run_shared(struct probe_context *context, struct err *err)
+static int run_sm_stream(struct probe_context *context, struct err *err)
 {
-    uint64_t bytes = device_limits(context->device)->shared_array_bytes;
-    const struct bandwidth_task task = {.metric = "shared.bandwidth.read",
-                                        .kind = DEVICE_STREAM_READ,
-                                        .path = DEVICE_SHARED,
-                                        .footprint_bytes = power_of_two_within(bytes)};
-    if (!bytes) {
-        repeats_unsupported(context, task.metric, "a block has no shared memory");
+    const struct sm_stream *row = sm_streams;
+    while (strcmp(row->metric, context->probe) != 0)
+        row++;
+    struct bandwidth_task task = {
+        .metric = row->metric, .kind = row->kind, .path = row->path, .no_surface = row->no_surface};
+    int rc = sm_stream_bytes(context, row, &task.footprint_bytes, err);
+    if (rc)
+        return rc;
+    if (!task.footprint_bytes) {
+        repeats_unsupported(context, row->metric,
+                            row->study == STUDY_COUNT     ? "a block has no shared memory"
+                            : row->study == STUDY_L1_DATA ? "global loads are not cached in L1"
+                                                          : "there is no such cache");
         return 0;
     }
     return bandwidth_report(context, &task, err);
 }
 
-const struct probe probe_l1_data_bandwidth_read = {
-    .description = {"l1_data.bandwidth.read", "bandwidth of reading L1 data, all SMs together",
-                    PROFILE_STANDARD},
-    .depends = {"l1_data.size"},
-    .metrics = {"l1_data.bandwidth.read"},
-    .run = bandwidth_run_l1_data,
-};
+#define SM_PROBE(id, name, text, profile_, ...)                                                    \
+    const struct probe probe_##id = {                                                              \
+        .description = {name, text, profile_},                                                     \
+        .depends = {__VA_ARGS__},                                                                  \
+        .metrics = {name},                                                                         \
+        .run = run_sm_stream,                                                                      \
+    };
 
-const struct probe probe_shared_bandwidth_read = {
-    .description = {"shared.bandwidth.read", "bandwidth of reading shared memory, all SMs together",
-                    PROFILE_STANDARD},
-    .metrics = {"shared.bandwidth.read"},
-    .run = bandwidth_run_shared,
-};
+SM_PROBE(l1_data_bandwidth_read, "l1_data.bandwidth.read",
+         "bandwidth of reading L1 data, all SMs together", PROFILE_STANDARD, "l1_data.size")
+SM_PROBE(l1_data_bandwidth_write, "l1_data.bandwidth.write",
+         "bandwidth of writing what L1 data holds, all SMs together", PROFILE_FULL, "l1_data.size")
+SM_PROBE(shared_bandwidth_read, "shared.bandwidth.read",
+         "bandwidth of reading shared memory, all SMs together", PROFILE_STANDARD, NULL)
+SM_PROBE(shared_bandwidth_write, "shared.bandwidth.write",
+         "bandwidth of writing shared memory, all SMs together", PROFILE_FULL, NULL)
+SM_PROBE(texture_bandwidth_read, "texture.bandwidth.read",
+         "bandwidth of texture fetches, all SMs together", PROFILE_FULL, "texture.size")
+SM_PROBE(read_only_bandwidth_read, "read_only.bandwidth.read",
+         "bandwidth of the read-only path, all SMs together", PROFILE_FULL, "read_only.size")
+SM_PROBE(constant_bandwidth_read, "constant_l1.bandwidth.read",
+         "bandwidth of constants, all SMs together", PROFILE_FULL, "constant_l1.size")

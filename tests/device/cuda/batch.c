@@ -150,29 +150,34 @@ static void constant_chains(void **state)
     device_answers_fini(answers, JOBS);
 }
 
-/* Loads come back in their bin, also in the last bins, which only very slow loads fill. */
+/* Loads come back in their bin, also in the last bins, which only very slow loads fill. Jobs that
+ * time loads through L1 have fewer bins, since what they keep must leave L1 its largest size: the
+ * slowest loads are in the last one. */
 static void slow_loads(void **state)
 {
     (void)state;
     enum { LOADS = 40 };
     static const struct {
         const char *cycles;
-        uint32_t bin;
-    } rows[] = {{"1", 1},
-                {"255", 255},
-                {"256", 256},
-                {"15728640", DEVICE_BIN_COUNT - 16},
-                {"4294967295", DEVICE_BIN_COUNT - 1}};
+        uint32_t bin, l1_bin;
+    } rows[] = {{"1", 1, 1},
+                {"255", 255, 255},
+                {"256", 256, 256},
+                {"4095", 767, 767},
+                {"15728640", DEVICE_BIN_COUNT - 16, 1535},
+                {"4294967295", DEVICE_BIN_COUNT - 1, 1535}};
     struct device_job job = {.agents = {{.sm = DEVICE_SM_ANY}}, .agent_count = 1, .step_count = 1};
     job.steps[0] = (struct device_step){
         .kind = DEVICE_CHASE, .loads = LOADS, .array = {.size_bytes = 1024, .stride_bytes = 32}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < 2 * (sizeof rows / sizeof *rows); i++) {
         struct device_answer answer;
-        setenv("FAKE_CUDA_CYCLES", rows[i].cycles, 1);
+        bool l1 = i % 2;
+        job.steps[0].array.path = l1 ? DEVICE_GLOBAL_CA : DEVICE_GLOBAL_CG;
+        setenv("FAKE_CUDA_CYCLES", rows[i / 2].cycles, 1);
         run(&job, 1, 1, &answer);
         unsetenv("FAKE_CUDA_CYCLES");
         assert_int_equal(answer.samples[0].bin_count, 1);
-        assert_int_equal(answer.samples[0].bins[0].bin, rows[i].bin);
+        assert_int_equal(answer.samples[0].bins[0].bin, l1 ? rows[i / 2].l1_bin : rows[i / 2].bin);
         assert_int_equal(answer.samples[0].bins[0].count, LOADS);
         device_answers_fini(&answer, 1);
     }
@@ -331,7 +336,15 @@ static void streams(void **state)
         {{DEVICE_STREAM_READ, DEVICE_SHARED, 1 << 14, 8 << 20, 16, 1024, 0, 0}, 0, 8 << 20},
         {{DEVICE_STREAM_BIDIR, DEVICE_GLOBAL_CG, 1 << 20, 8 << 20, 16, 512, 0, 0}, 0, 8 << 20},
         {{DEVICE_STREAM_H2D, DEVICE_GLOBAL_CG, 1 << 20, 8 << 20, 16, 512, 0, 0}, 0, 8 << 20},
-        {{DEVICE_STREAM_WRITE, DEVICE_SHARED, 1 << 14, 8 << 20, 16, 512, 0, 0}, -ENOTSUP, 0},
+        {{DEVICE_STREAM_WRITE, DEVICE_SHARED, 1 << 14, 8 << 20, 2, 512, 0, 0}, 0, 8 << 20},
+        {{DEVICE_STREAM_WRITE, DEVICE_GLOBAL_CA, 1 << 14, 8 << 20, 16, 512, 0, 0}, 0, 8 << 20},
+        {{DEVICE_STREAM_READ, DEVICE_GLOBAL_CA, 1 << 14, 8 << 20, 1, 512, 0, 8}, 0, 8 << 20},
+        {{DEVICE_STREAM_READ, DEVICE_READ_ONLY, 1 << 14, 8 << 20, 4, 512, 0, 1}, 0, 8 << 20},
+        {{DEVICE_STREAM_READ, DEVICE_TEXTURE, 1 << 14, 8 << 20, 8, 512, 0, 0}, 0, 8 << 20},
+        {{DEVICE_STREAM_READ, DEVICE_CONSTANT, 1 << 10, 8 << 20, 4, 512, 0, 0}, 0, 8 << 20},
+        {{DEVICE_STREAM_READ, DEVICE_CONSTANT, 1 << 12, 8 << 20, 4, 512, 0, 0}, -EINVAL, 0},
+        {{DEVICE_STREAM_WRITE, DEVICE_TEXTURE, 1 << 14, 8 << 20, 8, 512, 0, 0}, -EINVAL, 0},
+        {{DEVICE_STREAM_COPY, DEVICE_SHARED, 1 << 14, 8 << 20, 16, 512, 0, 0}, -ENOTSUP, 0},
         {{DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 1 << 20, 8 << 20, 2, 512, 0, 0}, -ENOTSUP, 0},
         {{DEVICE_STREAM_READ, DEVICE_GLOBAL_CG, 1 << 20, 1 << 17, 16, 512, 2, 4}, 0, 1 << 17},
         {{DEVICE_STREAM_MUL, DEVICE_GLOBAL_CG, 1 << 20, 1 << 17, 16, 512, 2, 2}, 0, 1 << 17},

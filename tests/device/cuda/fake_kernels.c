@@ -48,7 +48,7 @@ static void run_step(const struct kernel_step *step, const uint32_t *image,
     uint64_t at = step->first, kept = 0;
     uint32_t left = step->left, position = step->position;
     if (step->kind == KERNEL_CHASE)
-        memset(output, 0, KERNEL_BIN_COUNT * sizeof *output);
+        memset(output, 0, step->bins * sizeof *output);
     for (uint64_t n = 0; n < step->loads; n++) {
         uint32_t cycles;
         uint64_t value = load(step->path, at, image, &cycles);
@@ -67,9 +67,10 @@ static void run_step(const struct kernel_step *step, const uint32_t *image,
         result->cycles[step->index] += cycles;
         if (step->kind != KERNEL_CHASE)
             continue;
-        output[kernel_bin_of(cycles)]++;
+        uint32_t bin = kernel_bin_of(cycles);
+        output[bin < step->bins ? bin : step->bins - 1]++;
         if (kept < step->keep && n == kept * step->loads / step->keep)
-            output[KERNEL_BIN_COUNT + kept++] = cycles;
+            output[step->bins + kept++] = step->split ? -(uint32_t)(cycles > step->split) : cycles;
     }
     result->elapsed_ns[step->index] = result->cycles[step->index];
 }
