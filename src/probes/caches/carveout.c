@@ -12,8 +12,8 @@
 #include "probes/method/repeats.h"
 
 enum {
-    WISHES_MAX = DEVICE_CARVEOUTS_MAX, /* in the profile `full` */
-    WISHES_STANDARD = 5,
+    WISHES_MAX = DEVICE_CARVEOUTS_MAX,
+    WISHES_SOME = 5,
     WISHES_UNDOCUMENTED = 4,
     PATHS = 3,
     METRIC_MAX = 32,
@@ -42,12 +42,10 @@ struct carveouts {
     double errors[PATHS][WISHES_MAX]; /* their standard errors */
 };
 
-/* The documented carve-outs from that of a job without a wish on: all, or some, evenly chosen. If
+/* The documented carve-outs from that of a job without a wish on: `most` of them, evenly chosen. If
  * none are documented: none, a quarter, half and three quarters of what a block may have. */
-static void choose_wishes(const struct probe_context *context, struct carveouts *out)
+static void choose_wishes(const struct device_limits *limits, size_t most, struct carveouts *out)
 {
-    const struct device_limits *limits = device_limits(context->device);
-    const size_t most = context->options->profile == PROFILE_FULL ? WISHES_MAX : WISHES_STANDARD;
     size_t steps = 0, first = 0;
     while (steps < DEVICE_CARVEOUTS_MAX && limits->carveout_steps[steps])
         steps++;
@@ -115,25 +113,6 @@ static void carveout_add_note(struct measure *m, const struct carveouts *carveou
     free(left);
 }
 
-/* The sizes stand beside the headline, which is the largest of them: that of the smallest
- * carve-out. */
-static void note_sizes(struct probe_context *context, const struct carveouts *carveouts,
-                       size_t path)
-{
-    char metric[METRIC_MAX];
-    double granted[WISHES_MAX], left[WISHES_MAX];
-    snprintf(metric, sizeof metric, "%s.size", study_name(paths[path]));
-    for (size_t i = 0; i < carveouts->count; i++) {
-        granted[i] = (double)carveouts->granted[i];
-        left[i] = facts_decimals(carveouts->left[path][i], 0);
-    }
-    for (size_t i = 0; carveouts->granted[0] && i < context->measures->count; i++) {
-        struct measure *m = &context->measures->items[i];
-        if (str_equal(m->metric, metric) && m->status != MEASURE_UNSUPPORTED)
-            measure_note_pairs(m, "by_carveout", granted, left, carveouts->count);
-    }
-}
-
 /* Checks the sum of L1 and granted shared memory at all carve-outs. */
 static void check_sum(struct measure *m, const struct carveouts *carveouts)
 {
@@ -173,16 +152,15 @@ static void report_carveout(struct probe_context *context, const struct carveout
     m->spread = portable_hypot(errors[0], errors[last]);
     m->confidence = repeats_confidence(m->value, m->spread);
     for (size_t i = 0; i < PATHS; i++)
-        if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i)) {
+        if (!isnan(carveouts->left[i][0]) && shrinks(carveouts, i))
             carveout_add_note(m, carveouts, i);
-            note_sizes(context, carveouts, i);
-        }
     check_sum(m, carveouts);
 }
 
-static int measure_all(struct probe_context *context, struct carveouts *out, struct err *err)
+static int measure_all(struct probe_context *context, size_t most, struct carveouts *out,
+                       struct err *err)
 {
-    choose_wishes(context, out);
+    choose_wishes(device_limits(context->device), most, out);
     for (size_t i = 0; i < PATHS; i++) {
         const struct study *study = &context->studies[paths[i]];
         out->left[i][0] = NAN;
@@ -206,7 +184,7 @@ static int run_carveout(struct probe_context *context, struct err *err)
     if (rc)
         return rc;
     if (study->supported && !study->unbounded) {
-        rc = measure_all(context, &carveouts, err);
+        rc = measure_all(context, WISHES_SOME, &carveouts, err);
         if (rc)
             return rc;
         static const char *const word = "l1_data";
@@ -228,4 +206,54 @@ const struct probe probe_shared_carveout = {
     .depends = {"l1_data.line", "texture.line", "read_only.line"},
     .metrics = {"shared.shared_with", "shared.carveout"},
     .run = run_carveout,
+};
+
+/* What each documented carve-out leaves to a path. */
+static void report_sizes(struct probe_context *context, const struct carveouts *carveouts,
+                         size_t path)
+{
+    const double *left = carveouts->left[path];
+    char metric[METRIC_MAX];
+    double granted[WISHES_MAX], sizes[WISHES_MAX];
+    const size_t last = carveouts->count - 1;
+    snprintf(metric, sizeof metric, "%s.size_by_carveout", study_name(paths[path]));
+    if (isnan(left[0]) || !shrinks(carveouts, path)) {
+        repeats_unsupported(context, metric, "it does not shrink when shared memory is asked for");
+        return;
+    }
+    if (!carveouts->granted[0]) {
+        repeats_unsupported(context, metric, "the carve-outs of this GPU are not documented");
+        return;
+    }
+    for (size_t i = 0; i < carveouts->count; i++) {
+        granted[i] = (double)carveouts->granted[i];
+        sizes[i] = facts_decimals(left[i], 0);
+    }
+    struct measure *m =
+        measures_add(context->measures, metric, sizes[last], "B",
+                     "resident share at the largest carve-out; by_carveout: at every one");
+    m->n = (uint32_t)carveouts->count;
+    m->spread = carveouts->errors[path][last];
+    m->confidence = repeats_confidence(m->value, m->spread);
+    measure_note_pairs(m, "by_carveout", granted, sizes, carveouts->count);
+}
+
+static int run_sizes(struct probe_context *context, struct err *err)
+{
+    struct carveouts carveouts = {0};
+    int rc = measure_all(context, WISHES_MAX, &carveouts, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < PATHS; i++)
+        report_sizes(context, &carveouts, i);
+    return 0;
+}
+
+const struct probe probe_size_by_carveout = {
+    .description = {"l1_data.size_by_carveout",
+                    "what every carve-out of shared memory leaves to L1", PROFILE_FULL},
+    .depends = {"l1_data.line", "texture.line", "read_only.line"},
+    .metrics = {"l1_data.size_by_carveout", "texture.size_by_carveout",
+                "read_only.size_by_carveout"},
+    .run = run_sizes,
 };

@@ -286,6 +286,7 @@ static void surface_note(const struct surface *surface, struct measure *m)
 enum {
     REPEATS = 5, /* passes; each goes through all shapes, so repetitions lie apart */
     WIDTH_REPEATS = 3,
+    NAMED_WIDTH = 4,   /* the rate of which is the value of a list by width */
     REPEATS_SHORT = 2, /* if there are several short rounds in a run */
     ATTEMPTS = 3,      /* series of passes before scattering ones are reported as noisy */
     ATTEMPTS_COPIES = 6,
@@ -562,43 +563,8 @@ static int check_saturated(struct probe_context *context, const struct bandwidth
     return 0;
 }
 
-/* The rate of the best shape with accesses of every width, in GB/s; NAN: the device has none. */
-static int widths_measure(struct probe_context *context, const struct bandwidth_task *task,
-                          const struct series *series, double gbs[WIDTHS], struct err *err)
-{
-    const uint32_t sms = device_limits(context->device)->sm_count;
-    for (size_t i = 0; i < WIDTHS; i++) {
-        double rates[WIDTH_REPEATS];
-        struct bandwidth_shape shape = series->shape;
-        uint64_t total = series->total_bytes * shape_widths[i] / shape.width_bytes;
-        shape.width_bytes = shape_widths[i];
-        shape = fit_shape(task, shape, sms);
-        int rc = 0;
-        for (size_t r = 0; r < WIDTH_REPEATS && !rc; r++)
-            rc = bandwidth_time(context, task, &shape, &total, &rates[r], err);
-        if (rc && rc != -ENOTSUP)
-            return rc;
-        gbs[i] = rc ? NAN : facts_rounded(cpd_median(rates, WIDTH_REPEATS), SURFACE_DIGITS);
-    }
-    return 0;
-}
-
-static void widths_note(const double gbs[WIDTHS], struct measure *m)
-{
-    double widths[WIDTHS], rates[WIDTHS];
-    size_t count = 0;
-    for (size_t i = 0; i < WIDTHS; i++) {
-        if (isnan(gbs[i]))
-            continue;
-        widths[count] = shape_widths[i];
-        rates[count++] = gbs[i];
-    }
-    measure_note_pairs(m, "by_width", widths, rates, count);
-}
-
 static void bandwidth_add_measure(struct probe_context *context, const struct bandwidth_task *task,
-                                  const struct series *series, const struct surface *surface,
-                                  const double *by_width)
+                                  const struct series *series, const struct surface *surface)
 {
     char method[METHOD_MAX], best[METHOD_MAX], reason[REASON_MAX];
     bandwidth_describe(method, task, &series->shape);
@@ -613,8 +579,6 @@ static void bandwidth_add_measure(struct probe_context *context, const struct ba
     bool slowed = m && series->slowest < (1 - SLOWED) * m->value;
     if (surface->rows)
         surface_note(surface, m);
-    if (by_width)
-        widths_note(by_width, m);
     if (slowed)
         facts_set_real(&m->notes, "slowest", series->slowest);
     if (series->best_gbs > 0) {
@@ -728,15 +692,55 @@ int bandwidth_report(struct probe_context *context, const struct bandwidth_task 
     struct series series = {0};
     struct surface surface = {0};
     struct err own = {0};
-    double by_width[WIDTHS];
-    bool widths = bandwidth_per_block(task) && context->options->profile == PROFILE_FULL &&
-                  !context->repeating;
     int rc = bandwidth_measure_series(context, task, &series, &surface, &own);
-    if (!rc && widths)
-        rc = widths_measure(context, task, &series, by_width, &own);
     if (rc)
         return repeats_end(context, task->metric, rc, &own, err);
-    bandwidth_add_measure(context, task, &series, &surface, widths ? by_width : NULL);
+    bandwidth_add_measure(context, task, &series, &surface);
     keep_choice(context, task, &series);
+    return 0;
+}
+
+int bandwidth_report_widths(struct probe_context *context, const struct bandwidth_task *task,
+                            const char *metric, struct err *err)
+{
+    const struct bandwidth_choice *choice = choice_of(context, task->metric);
+    const uint32_t sms = device_limits(context->device)->sm_count;
+    double at[WIDTHS], gbs[WIDTHS], named = NAN, spread = 0;
+    size_t count = 0;
+    if (!choice || !choice->metric) {
+        repeats_unsupported(context, metric, "the bandwidth is not known");
+        return 0;
+    }
+    for (size_t i = 0; i < WIDTHS; i++) {
+        double rates[WIDTH_REPEATS];
+        struct bandwidth_shape shape = choice->shape;
+        uint64_t total = choice->total_bytes * shape_widths[i] / shape.width_bytes;
+        shape.width_bytes = shape_widths[i];
+        shape.unroll = bandwidth_unroll(context, task, &shape);
+        shape = fit_shape(task, shape, sms);
+        int rc = 0;
+        for (size_t r = 0; r < WIDTH_REPEATS && !rc; r++)
+            rc = bandwidth_time(context, task, &shape, &total, &rates[r], err);
+        if (rc == -ENOTSUP)
+            continue;
+        if (rc)
+            return rc;
+        at[count] = shape_widths[i];
+        gbs[count++] = facts_rounded(cpd_median(rates, WIDTH_REPEATS), SURFACE_DIGITS);
+        if (shape_widths[i] != NAMED_WIDTH)
+            continue;
+        named = cpd_median(rates, WIDTH_REPEATS);
+        spread = repeats_half_range(rates, WIDTH_REPEATS);
+    }
+    if (isnan(named)) {
+        repeats_unsupported(context, metric, "the device has no such streams");
+        return 0;
+    }
+    struct measure *m = measures_add(context->measures, metric, named, "GB/s",
+                                     "accesses of 4 bytes; by_width: 1 to 16");
+    m->n = WIDTH_REPEATS;
+    m->spread = spread;
+    m->confidence = repeats_confidence(named, spread);
+    measure_note_pairs(m, "by_width", at, gbs, count);
     return 0;
 }

@@ -33,11 +33,15 @@ enum { BANDWIDTH_UNROLL_MAX = 8, BANDWIDTH_WARP_THREADS = 32 };
 
 /* Adds the metric in GB/s. Loads and stores are streamed in a few shapes (threads, accesses in
  * flight). The profile `full` tries all shapes and adds the surface, and a better shape if it has
- * one, as notes; of memories and caches of an SM also the rate by width. The figure itself is the
- * same in every profile. A further round uses the shape
+ * one, as notes; the figure itself is the same in every profile. A further round uses the shape
  * that was best in the first. */
 int bandwidth_report(struct probe_context *context, const struct bandwidth_task *task,
                      struct err *err);
+
+/* Adds `metric`: the rate of the task's best shape with accesses of 4 bytes, and as the note
+ * `by_width` that of every width. After bandwidth_report of the task. */
+int bandwidth_report_widths(struct probe_context *context, const struct bandwidth_task *task,
+                            const char *metric, struct err *err);
 
 /* A shape by ticket as this GPU and footprint allow it. The chunks that are under way at once must
  * not be more than the footprint has: two SMs that load the same line at the same time are served

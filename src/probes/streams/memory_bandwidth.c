@@ -246,6 +246,8 @@ static const struct sm_stream {
     {"constant_l1.bandwidth.read", DEVICE_STREAM_READ, DEVICE_CONSTANT, STUDY_CONSTANT_L1, true},
 };
 
+enum { METRIC_MAX_BYTES = 64 };
+
 static uint64_t power_of_two_within(uint64_t bytes, uint64_t most)
 {
     uint64_t power = 1;
@@ -258,7 +260,7 @@ static uint64_t power_of_two_within(uint64_t bytes, uint64_t most)
 static int sm_stream_bytes(struct probe_context *context, const struct sm_stream *row,
                            uint64_t *out_bytes, struct err *err)
 {
-    char size[32];
+    char size[METRIC_MAX_BYTES];
     double size_bytes;
     if (row->study == STUDY_COUNT) {
         uint64_t bytes = device_limits(context->device)->shared_array_bytes;
@@ -320,3 +322,36 @@ SM_PROBE(read_only_bandwidth_read, "read_only.bandwidth.read",
          "bandwidth of the read-only path, all SMs together", PROFILE_FULL, "read_only.size")
 SM_PROBE(constant_bandwidth_read, "constant_l1.bandwidth.read",
          "bandwidth of constants, all SMs together", PROFILE_FULL, "constant_l1.size")
+
+static int run_widths(struct probe_context *context, struct err *err)
+{
+    for (size_t i = 0; i < COUNT_OF(sm_streams); i++) {
+        const struct sm_stream *row = &sm_streams[i];
+        char metric[METRIC_MAX_BYTES];
+        struct err own = {0};
+        struct bandwidth_task task = {.metric = row->metric, .kind = row->kind, .path = row->path};
+        snprintf(metric, sizeof metric, "%s_by_width", row->metric);
+        int rc = sm_stream_bytes(context, row, &task.footprint_bytes, err);
+        if (rc)
+            return rc;
+        rc = bandwidth_report_widths(context, &task, metric, &own);
+        if (rc)
+            rc = repeats_end(context, metric, rc, &own, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+const struct probe probe_bandwidth_widths = {
+    .description = {"sm.bandwidth_by_width", "bandwidth of what an SM has, by width of accesses",
+                    PROFILE_FULL},
+    .depends = {"l1_data.bandwidth.read", "l1_data.bandwidth.write", "shared.bandwidth.read",
+                "shared.bandwidth.write", "texture.bandwidth.read", "read_only.bandwidth.read",
+                "constant_l1.bandwidth.read"},
+    .metrics = {"l1_data.bandwidth.read_by_width", "l1_data.bandwidth.write_by_width",
+                "shared.bandwidth.read_by_width", "shared.bandwidth.write_by_width",
+                "texture.bandwidth.read_by_width", "read_only.bandwidth.read_by_width",
+                "constant_l1.bandwidth.read_by_width"},
+    .run = run_widths,
+};
