@@ -122,7 +122,7 @@ extern const struct probe probe_structure_l2;
 extern const struct probe probe_l1_data_global;
 extern const struct probe probe_cache_shared;
 extern const struct probe probe_cache_per_sm;
-extern const struct probe probe_shared_carveout, probe_size_by_carveout;
+extern const struct probe probe_shared_carveout, probe_shared_carveouts;
 extern const struct probe probe_main_latency;
 extern const struct probe probe_main_size;
 extern const struct probe probe_memory_whole;

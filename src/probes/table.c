@@ -31,7 +31,7 @@ const struct probe *const probe_table[] = {
     &probe_cache_shared,
     &probe_cache_per_sm,
     &probe_shared_carveout,
-    &probe_size_by_carveout,
+    &probe_shared_carveouts,
     &probe_main_latency,
     &probe_main_size,
     &probe_main_bandwidth_read,

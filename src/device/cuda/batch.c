@@ -23,9 +23,9 @@ struct wave {
 
 static struct launch_shape shape_of(const struct device_job *job)
 {
-    struct launch_shape shape = {
-        .warps = 1,
-        .shared_bytes = cuda_job_is_small(job) ? KERNEL_SMALL_BYTES : KERNEL_BUFFER_BYTES};
+    struct launch_shape shape = {.warps = 1,
+                                 .shared_bytes = cuda_job_is_small(job) ? KERNEL_SMALL_BYTES
+                                                                        : KERNEL_BUFFER_BYTES};
     uint64_t shared = 0;
     for (uint32_t i = 0; i < job->agent_count; i++)
         if (job->agents[i].warp + 1 > shape.warps)

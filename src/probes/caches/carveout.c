@@ -249,9 +249,9 @@ static int run_sizes(struct probe_context *context, struct err *err)
     return 0;
 }
 
-const struct probe probe_size_by_carveout = {
-    .description = {"l1_data.size_by_carveout",
-                    "what every carve-out of shared memory leaves to L1", PROFILE_FULL},
+const struct probe probe_shared_carveouts = {
+    .description = {"shared.carveouts", "what every carve-out of shared memory leaves to L1",
+                    PROFILE_FULL},
     .depends = {"l1_data.line", "texture.line", "read_only.line"},
     .metrics = {"l1_data.size_by_carveout", "texture.size_by_carveout",
                 "read_only.size_by_carveout"},
