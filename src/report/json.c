@@ -98,6 +98,8 @@ static void mt4g_put_latency(struct writer *json, const struct measure *m)
     mt4g_put_note(json, m, "p50");
     mt4g_put_note(json, m, "p95");
     mt4g_put_status(json, "status", m);
+    if (isfinite(note_of(m, "sd")))
+        writer_number(json, "stdev", note_of(m, "sd"));
     writer_text(json, "unit", "cycles");
     writer_end(json);
 }

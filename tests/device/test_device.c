@@ -201,15 +201,17 @@ static void bad_streams_are_refused(void **state)
                                               .total_bytes = 1 << 22,
                                               .width_bytes = 16,
                                               .threads = 256};
-    struct device_stream bad[6];
+    struct device_stream bad[7];
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         bad[i] = good;
     bad[0].width_bytes = 3;
     bad[1].threads = 0;
     bad[2].footprint_bytes = 0;
     bad[3].total_bytes = 4;
+    bad[4].kind = DEVICE_STREAM_WRITE;
     bad[4].path = DEVICE_TEXTURE;
     bad[5].footprint_bytes = bad[5].total_bytes = UINT64_C(1) << 31;
+    bad[6].path = DEVICE_HOST;
     struct device *device = bench_open(plain);
     struct device_stream_answer answer;
     struct err err = {0};

@@ -187,6 +187,60 @@ static void full_keeps_the_surface(void **state)
     measures_fini(&all);
 }
 
+/* What an SM has of its own: stores to L1 go on to L2; an SM executes one access of a warp per
+ * cycle, so that narrow ones get less. */
+static const char paths[] =
+    "name: Paths\nsms: 8\nmemory: {size: 1 GiB}\nclock: {sm_mhz: 1000, ramp_ms: 0}\n"
+    "caches: {l1: {size: 16 KiB, line: 128, sector: 32, ways: 4},"
+    " constant_l1: {size: 2 KiB, line: 64, ways: 4}}\n"
+    "l2: {size: 1 MiB, line: 128, ways: 16}\n"
+    "bandwidth: {sm: 64, l1: 128, shared: 128, shared_write: 96, read_only: 100, texture: 64,"
+    " constants: 60, l2_read: 400, l2_write: 300}\n"
+    "paths: {global_ca: [l1: 30, l2: 200, main: 500], global_cg: [l2: 200, main: 500],"
+    " read_only: [l1: 32, l2: 210, main: 510], texture: [l1: 80, l2: 260, main: 560],"
+    " constant: [constant_l1: 28, l2: 200, main: 500], shared: 20}\n";
+
+static void every_path_has_its_rate_by_width(void **state)
+{
+    (void)state;
+    enum { WIDTHS = 5 };
+    static const struct {
+        const char *metric;
+        double gbs, by_width[WIDTHS];
+    } rows[] = {
+        {"l1_data.bandwidth.read", 1024, {256, 512, 1024, 1024, 1024}},
+        /* Little: 512 threads of 8 SMs, 8 bytes of each in flight, 200 ns. */
+        {"l1_data.bandwidth.write", 300, {512 * 8 * 8 / 200.0, 300, 300, 300, 300}},
+        {"shared.bandwidth.read", 1024, {256, 512, 1024, 1024, 1024}},
+        {"shared.bandwidth.write", 768, {256, 512, 768, 768, 768}},
+        {"texture.bandwidth.read", 512, {256, 512, 512, 512, 512}},
+        {"read_only.bandwidth.read", 800, {256, 512, 800, 800, 800}},
+        {"constant_l1.bandwidth.read", 480, {256, 480, 480, 480, 480}},
+    };
+    struct measures all = probed_run(&(struct probed){
+        .model = paths, .profile = PROFILE_STANDARD, .list = "sm.bandwidth_by_width"});
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char metric[64];
+        size_t count = 0;
+        snprintf(metric, sizeof metric, "%s_by_width", rows[i].metric);
+        probed_expect(&all, rows[i].metric, rows[i].gbs, "paths");
+        probed_expect(&all, metric, rows[i].by_width[2], "paths");
+        const struct facts *notes = &measures_get(&all, metric)->notes;
+        const double *gbs = facts_numbers(notes, "by_width", &count);
+        assert_int_equal(count, WIDTHS);
+        for (size_t k = 0; k < WIDTHS; k++)
+            if (fabs(gbs[k] / rows[i].by_width[k] - 1) > 0.03)
+                fail_msg("%s: %g GB/s with %d bytes, not %g", metric, gbs[k], 1 << k,
+                         rows[i].by_width[k]);
+    }
+    measures_fini(&all);
+    all = probed_run(&(struct probed){
+        .model = no_l1, .profile = PROFILE_STANDARD, .list = "sm.bandwidth_by_width"});
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_int_equal(measures_get(&all, rows[i].metric)->status, MEASURE_UNSUPPORTED);
+    measures_fini(&all);
+}
+
 static void scattering_rates_are_noisy(void **state)
 {
     (void)state;
@@ -546,6 +600,7 @@ int main(void)
         cmocka_unit_test(enough_is_in_flight),
         cmocka_unit_test(no_thread_is_idle),
         cmocka_unit_test(full_keeps_the_surface),
+        cmocka_unit_test(every_path_has_its_rate_by_width),
         cmocka_unit_test(scattering_rates_are_noisy),
         cmocka_unit_test(what_is_missing_is_told),
         cmocka_unit_test(one_disturbance_is_measured_again),

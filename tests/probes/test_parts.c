@@ -262,7 +262,7 @@ static void what_l1_loses_to_shared_memory(void **state)
 {
     (void)state;
     struct measures all = probed_run(
-        &(struct probed){.model = carved, .profile = PROFILE_STANDARD, .list = "shared.carveout"});
+        &(struct probed){.model = carved, .profile = PROFILE_STANDARD, .list = "shared"});
     const struct measure *with = measures_get(&all, "shared.shared_with");
     const struct measure *lost = measures_get(&all, "shared.carveout");
     probed_expect(&all, "shared.carveout", (100 - 32) << 10, "carved");
@@ -271,6 +271,19 @@ static void what_l1_loses_to_shared_memory(void **state)
     assert_int_equal(lost->n, 5);
     assert_true(lost->spread > 0 && lost->confidence < 1);
     assert_true(facts_int(&lost->notes, "l1_and_granted_max", 0) > 125 << 10);
+    static const double steps_kib[] = {32, 48, 64, 80, 96, 100};
+    size_t count = 0, at_count = 0;
+    const struct facts *notes = &measures_get(&all, "l1_data.size_by_carveout")->notes;
+    const double *left = facts_numbers(notes, "by_carveout", &count);
+    const double *at = facts_numbers(notes, "by_carveout_at", &at_count);
+    probed_expect(&all, "l1_data.size_by_carveout", (128 - 100) << 10, "carved");
+    assert_int_equal(count, COUNT_OF(steps_kib));
+    assert_int_equal(at_count, COUNT_OF(steps_kib));
+    for (size_t i = 0; i < COUNT_OF(steps_kib); i++) {
+        assert_true(at[i] == steps_kib[i] * 1024);
+        assert_true(fabs(left[i] / ((128 - steps_kib[i]) * 1024) - 1) < 0.03);
+    }
+    probed_expect(&all, "texture.size_by_carveout", 0, "carved");
     measures_fini(&all);
     all = probed_run(&(struct probed){
         .model = probed_plain, .profile = PROFILE_STANDARD, .list = "shared.carveout"});

@@ -50,6 +50,7 @@ static const struct attribute_fact attribute_facts[] = {
     {"sms", CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1},
     {"memory_bus_bits", CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 1},
     {"l2_bytes", CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 1},
+    {"l2_persisting_max_bytes", CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, 1},
     {"constant_bytes", CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 1},
     {"shared_per_block_bytes", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 1},
     {"shared_per_sm_bytes", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 1},

@@ -44,6 +44,8 @@ static void set_hardware(const struct sim_model *model, struct facts *facts)
         {"pcie_gen_max", h->pcie_gen_max},
         {"pcie_width_max", h->pcie_width_max},
     };
+    if (h->l2_persisting)
+        facts_set_int(facts, "l2_persisting_max_bytes", (int64_t)h->l2_persisting);
     facts_set_text(facts, "architecture", h->architecture);
     facts_set_text(facts, "compute_capability", h->compute_capability);
     for (size_t i = 0; i < COUNT_OF(numbers); i++)

@@ -230,6 +230,7 @@ static const struct yaml_field hardware_fields[] = {
      offsetof(struct hardware_text, hardware.memory_clock_max_mhz), .min = 1, .max = MHZ_MAX},
     {"pcie_gen_max", YAML_U32, offsetof(struct hardware_text, hardware.pcie_gen_max), .min = 1,
      .max = 8},
+    {"l2_persisting", YAML_BYTES, offsetof(struct hardware_text, hardware.l2_persisting)},
     {"pcie_width_max", YAML_U32, offsetof(struct hardware_text, hardware.pcie_width_max), .min = 1,
      .max = 32},
 };

@@ -126,6 +126,7 @@ struct sim_hardware {
     uint32_t threads_per_block, threads_per_sm, warp_size;
     double sm_clock_max_mhz, memory_clock_max_mhz;
     uint32_t pcie_gen_max, pcie_width_max;
+    uint64_t l2_persisting; /* bytes of L2 that may be set aside; 0: not reported */
 };
 struct sim_board {
     char part[SIM_TEXT_MAX], vbios[SIM_TEXT_MAX], driver[SIM_TEXT_MAX];

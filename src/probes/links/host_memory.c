@@ -74,7 +74,7 @@ static int typical_latency(struct probe_context *context, const struct scattered
     return 0;
 }
 
-/* Adds the metric in cycles, without timer overhead, with the notes `ns`, `mean`, `p50` and `p95`.
+/* Adds the metric in cycles, without timer overhead, with the notes `ns`, `mean`, `p50`, `p95`, `sd`.
  */
 static int scattered_report(struct probe_context *context, const struct scattered_task *task,
                             struct err *err)
@@ -100,7 +100,7 @@ static int scattered_report(struct probe_context *context, const struct scattere
     if (clock > 0)
         facts_set_real(&m->notes, "ns", m->value / clock);
     facts_set_real(&m->notes, "mean", pool_mean(&pool) - overhead);
-    pool_note_percentiles(&pool, overhead, &m->notes);
+    pool_note_distribution(&pool, overhead, &m->notes);
     return 0;
 }
 

@@ -214,7 +214,7 @@ static void main_memory_add_notes(struct probe_context *context, const struct fi
     uint64_t footprint = context->cold_area.footprint_bytes;
     if (clock > 0)
         facts_set_real(&m->notes, "ns", m->value / clock);
-    pool_note_percentiles(&figures->cold, overhead, &m->notes);
+    pool_note_distribution(&figures->cold, overhead, &m->notes);
     if (pool_peaks(&figures->cold, &near, &far)) {
         facts_set_real(&m->notes, "near", near - overhead);
         facts_set_real(&m->notes, "far", far - overhead);

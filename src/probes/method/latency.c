@@ -271,7 +271,7 @@ static void note_loads(const struct latency *latency, double overhead, struct fa
         return;
     if (latency->scattered)
         facts_set_real(notes, "mean", pool_mean(loads) - overhead);
-    pool_note_percentiles(loads, overhead, notes);
+    pool_note_distribution(loads, overhead, notes);
 }
 
 /* The two methods must agree; otherwise one of them does not time what it should. */

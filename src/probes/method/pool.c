@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/portable_math.h"
 #include "cpd/cpd.h"
 
 /* Ordinary loads lie within SPIKE_SIGMA deviations, or there are as many beyond on the fast side.
@@ -227,10 +228,21 @@ bool pool_peaks(const struct pool *pool, double *out_near, double *out_far)
     return true;
 }
 
-void pool_note_percentiles(const struct pool *pool, double overhead, struct facts *notes)
+/* Of all loads, slow ones too, about their mean. */
+static double pool_deviation(const struct pool *pool)
+{
+    const double mean = pool_mean(pool);
+    double sum = 0;
+    for (uint32_t bin = 0; bin < DEVICE_BIN_COUNT; bin++)
+        sum += (double)pool->counts[bin] * square(device_bin_cycles(bin) - mean);
+    return pool->all > 1 ? sqrt(sum / (double)(pool->all - 1)) : 0;
+}
+
+void pool_note_distribution(const struct pool *pool, double overhead, struct facts *notes)
 {
     facts_set_real(notes, "p50", pool_reading(pool, 0.5) - overhead);
     facts_set_real(notes, "p95", pool_reading(pool, 0.95) - overhead);
+    facts_set_real(notes, "sd", facts_decimals(pool_deviation(pool), 2));
 }
 
 /* A coarse timer reads the right mean, since loads begin at any point of its step. The scatter of

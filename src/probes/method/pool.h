@@ -41,8 +41,8 @@ double pool_lower_mean(const struct pool *pool, double share);
  * slowest loads count for the far peak but do not make one. */
 bool pool_peaks(const struct pool *pool, double *out_near, double *out_far);
 
-/* Adds the notes p50 and p95, less the timer's overhead. */
-void pool_note_percentiles(const struct pool *pool, double overhead, struct facts *notes);
+/* Adds the notes p50 and p95, less the timer's overhead, and sd, the standard deviation. */
+void pool_note_distribution(const struct pool *pool, double overhead, struct facts *notes);
 
 /* The median of the loads that are no spikes. Unlike a mean, it does not depend on how slow the
  * slow ones are, nor on the limit that no load takes less than a cycle. */
