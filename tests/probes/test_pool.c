@@ -149,11 +149,27 @@ static void peaks_are_told_from_tails(void **state)
     }
 }
 
+static void single_loads_have_a_deviation(void **state)
+{
+    (void)state;
+    struct pool pool = {0};
+    struct facts notes = {0};
+    for (int i = 0; i < 4; i++)
+        pool_add_load(&pool, i < 2 ? 30 : 50);
+    pool_note_distribution(&pool, 10, &notes);
+    /* Four loads, each 10 from their mean. */
+    assert_true(fabs(fact_number(facts_get(&notes, "sd")) - sqrt(4 * 100 / 3.0)) < 0.01);
+    assert_true(fact_number(facts_get(&notes, "p95")) >= 39);
+    facts_fini(&notes);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(centre_is_found), cmocka_unit_test(few_spikes_are_found),
-        cmocka_unit_test(frequent_values_are_no_steps), cmocka_unit_test(quantiles_interpolate),
-        cmocka_unit_test(peaks_are_told_from_tails)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(centre_is_found),
+                                       cmocka_unit_test(few_spikes_are_found),
+                                       cmocka_unit_test(single_loads_have_a_deviation),
+                                       cmocka_unit_test(frequent_values_are_no_steps),
+                                       cmocka_unit_test(quantiles_interpolate),
+                                       cmocka_unit_test(peaks_are_told_from_tails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
