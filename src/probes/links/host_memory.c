@@ -74,7 +74,8 @@ static int typical_latency(struct probe_context *context, const struct scattered
     return 0;
 }
 
-/* Adds the metric in cycles, without timer overhead, with the notes `ns`, `mean`, `p50`, `p95`, `sd`.
+/* Adds the metric in cycles, without timer overhead, with the notes `ns`, `mean`, `p50`, `p95`,
+ * `sd`.
  */
 static int scattered_report(struct probe_context *context, const struct scattered_task *task,
                             struct err *err)
