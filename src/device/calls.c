@@ -317,10 +317,10 @@ static int map_check(const struct device *device, const void *request, struct er
             return err_set(err, -EINVAL, "at most %d regions and %d loads",
                            DEVICE_SM_MAP_REGIONS_MAX, DEVICE_SM_MAP_LOADS_MAX);
     }
-    if (map->kind != DEVICE_SM_MAP_MEMORY &&
-        (footprint < DEVICE_REGION_MIN || (footprint & (footprint - 1))))
-        return err_set(err, -EINVAL, "a footprint is a power of two of at least %d MiB",
-                       DEVICE_REGION_MIN >> 20);
+    if (map->kind != DEVICE_SM_MAP_MEMORY && footprint < DEVICE_REGION_MIN)
+        return err_set(err, -EINVAL, "a footprint has at least %d MiB", DEVICE_REGION_MIN >> 20);
+    if (map->kind == DEVICE_SM_MAP_ATOMICS && (footprint & (footprint - 1)))
+        return err_set(err, -EINVAL, "a footprint of atomics is a power of two");
     if (map->kind == DEVICE_SM_MAP_READ) {
         if (!map->window_cycles || !map->turns)
             return err_set(err, -EINVAL, "a map of reads has turns and a window");

@@ -177,8 +177,9 @@ enum device_sm_map_kind {
 };
 struct device_sm_map {
     enum device_sm_map_kind kind;
-    /* Memory that all SMs use, at random places; not DEVICE_SM_MAP_MEMORY. */
-    uint64_t footprint_bytes; /* a power of two, DEVICE_REGION_MIN or more */
+    /* Memory that all SMs use, at random places; not DEVICE_SM_MAP_MEMORY. DEVICE_REGION_MIN or
+     * more; for DEVICE_SM_MAP_ATOMICS a power of two. */
+    uint64_t footprint_bytes;
     /* DEVICE_SM_MAP_READ */
     uint32_t window_cycles; /* counted in each turn */
     const uint16_t *turns;  /* per SM: those with the same number read at once; from 0 on */

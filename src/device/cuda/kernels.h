@@ -122,9 +122,11 @@ struct kernel_sm_read {
     uint64_t base;          /* of the memory that is read */
     uint64_t places, gate;  /* addresses */
     uint64_t results;       /* address of a kernel_sm_result per SM */
+    uint64_t readers;       /* address of a word: blocks that have read in all launches */
     uint32_t expected;      /* blocks of all launches with this one */
     uint32_t turn;          /* the SMs that read in this launch; UINT32_MAX: all, uncounted */
-    uint32_t chunk_mask;    /* number of chunks, a power of two, less 1 */
+    uint32_t earlier;       /* blocks that have read in launches before */
+    uint32_t chunks, span;  /* of the memory; of a warp */
     uint32_t skip_cycles;   /* at the beginning, not counted */
     uint32_t window_cycles; /* counted */
     uint32_t seed;

@@ -25,8 +25,12 @@ struct sm_map {
 /* How many times the size of L2 is written to replace everything in it. */
 enum { REPLACING_L2S = 8 };
 
-/* The staging memory of the results: the gate, the claims of the SMs, the results. */
+/* The staging memory of the results: the gate, the claims of the SMs (for reads: the number of
+ * readers), the results. */
 enum { GATE_BYTES = 128 };
+
+/* Chunks of a warp, at most: each is read many times in a window. */
+enum { SPAN_MAX = 8 };
 
 static uint64_t claims_bytes(const struct sm_map *map)
 {
@@ -125,12 +129,22 @@ static int take_map_results(struct sm_map *map, struct err *err)
     return rc;
 }
 
+/* How many blocks read in a turn. */
+static uint32_t turn_blocks(const struct sm_map *map, uint32_t turn)
+{
+    uint32_t sms = map->gpu->base.limits.sm_count, count = 0;
+    for (uint32_t i = 0; i < sms; i++)
+        count += turn == UINT32_MAX || map->asked->turns[i] == turn;
+    return count * (map->blocks / sms);
+}
+
 /* One launch per turn; before them one in which all SMs bring the memory into L2. */
 static int map_reads(struct sm_map *map, struct err *err)
 {
     struct cuda_gpu *gpu = map->gpu;
     const struct device_sm_map *asked = map->asked;
-    uint32_t sms = gpu->base.limits.sm_count, turns = 0;
+    uint32_t sms = gpu->base.limits.sm_count, turns = 0, earlier = 0;
+    uint32_t chunks = (uint32_t)(asked->footprint_bytes / KERNEL_SM_MAP_CHUNK_BYTES);
     map->answer->value_count = 2 * (size_t)sms;
     map->results_bytes = sms * sizeof(struct kernel_sm_result);
     int rc = prepare_map(map, "sm_map_read", err);
@@ -140,18 +154,27 @@ static int map_reads(struct sm_map *map, struct err *err)
     for (uint32_t i = 0; i < sms; i++)
         turns = asked->turns[i] >= turns ? asked->turns[i] + 1u : turns;
     for (uint32_t i = 0; i <= turns && !rc; i++) {
-        struct kernel_sm_read read = {
-            .base = gpu->global.base,
-            .places = gpu->jobs.device,
-            .gate = gpu->results.device,
-            .results = gpu->results.device + results_at(map),
-            .expected = ++map->launches * map->blocks,
-            .turn = i ? i - 1 : UINT32_MAX,
-            .chunk_mask = (uint32_t)(asked->footprint_bytes / KERNEL_SM_MAP_CHUNK_BYTES) - 1,
-            .skip_cycles = asked->window_cycles / 4,
-            .window_cycles = asked->window_cycles,
-            .seed = 0x9e3779b9u * i};
+        uint32_t turn = i ? i - 1 : UINT32_MAX, blocks = turn_blocks(map, turn);
+        uint32_t warps = blocks * (KERNEL_SM_MAP_THREADS / 32), span = chunks / warps;
+        if (turn == UINT32_MAX)
+            span++; /* nothing is left out */
+        else
+            span = span > SPAN_MAX ? SPAN_MAX : span ? span : 1;
+        struct kernel_sm_read read = {.base = gpu->global.base,
+                                      .places = gpu->jobs.device,
+                                      .gate = gpu->results.device,
+                                      .results = gpu->results.device + results_at(map),
+                                      .readers = gpu->results.device + GATE_BYTES,
+                                      .expected = ++map->launches * map->blocks,
+                                      .turn = turn,
+                                      .earlier = earlier,
+                                      .chunks = chunks,
+                                      .span = span,
+                                      .skip_cycles = asked->window_cycles / 4,
+                                      .window_cycles = asked->window_cycles,
+                                      .seed = 0x9e3779b9u * i};
         rc = launch_map(map, &read, err);
+        earlier += blocks;
     }
     return rc ? rc : take_map_results(map, err);
 }

@@ -11,9 +11,9 @@
 
 enum {
     REPEATS = 3,
-    WINDOW_CYCLES = 400000, /* a fifth of a millisecond */
-    FOOTPRINT_MAX = 4 << 20,
-    L2_SHARE = 8, /* the footprint is at most this part of L2: every part of it can hold a copy */
+    WINDOW_CYCLES = 400000,   /* a fifth of a millisecond */
+    FOOTPRINT_MAX = 32 << 20, /* warps that read at once have lines of their own */
+    L2_PER_CENT = 40,         /* as by ticket: less than one of two parts holds */
 };
 
 /* Of normal values, in standard deviations: the median difference of two, and the standard error of
@@ -47,11 +47,9 @@ static void die_bandwidth_read_groups(struct bandwidths *b)
 
 static uint64_t choose_footprint(const struct device_limits *limits)
 {
-    uint64_t bytes = FOOTPRINT_MAX;
-    while (bytes > DEVICE_REGION_MIN && limits->l2_reported_bytes &&
-           bytes * L2_SHARE > limits->l2_reported_bytes)
-        bytes /= 2;
-    return bytes;
+    uint64_t bytes = limits->l2_reported_bytes / 100 * L2_PER_CENT;
+    bytes = bytes / DEVICE_REGION_MIN * DEVICE_REGION_MIN;
+    return bytes > FOOTPRINT_MAX ? FOOTPRINT_MAX : bytes ? bytes : DEVICE_REGION_MIN;
 }
 
 static int run_pass(struct bandwidths *b, enum turns turns, size_t pass, struct err *err)

@@ -3,7 +3,8 @@
  * under Nsight Compute and compares the hardware's counters with the claims. With a simulated fleet
  * there are claims, too, for a test of this program. Exits with 77 where there is no GPU.
  *
- * A line of CLAIMS: launch (of kernels named chase_* or stream_*, from 0), kernel, what, counter (a
+ * A line of CLAIMS: launch (of kernels named chase_*, stream_*
+ * or sm_map_*, from 0), kernel, what, counter (a
  * name that gpu-validate knows), claimed, whole (of which a difference is told as a share). Whether
  * a load hit is claimed by its latency, as the probes do it. */
 #include <errno.h>
@@ -32,6 +33,12 @@ enum {
     UNROLL = 8,
     L2_FACTOR = 32, /* as the probes of bandwidth have it, and so is the divisor */
     L2_DIVISOR = 4,
+    TICKET_THREADS = 256,
+    TICKET_BLOCKS = 2, /* per SM */
+    TICKET_UNROLL = 4,
+    TICKET_CHUNK = 16 << 10, /* bytes; those under way are a part of the smallest footprint */
+    MAP_BYTES = 24 << 20,
+    MAP_WINDOW = 4000000, /* cycles */
 };
 static const uint64_t MIB = UINT64_C(1) << 20;
 static const double LOW_SHARE = 0.01, HIGH_SHARE = 0.99;
@@ -57,12 +64,16 @@ struct stream_case {
     const char *what, *kernel;
     enum device_stream_kind kind;
     double read_share, write_share; /* of its bytes */
+    bool ticket;
 };
 
 static const struct stream_case stream_cases[] = {
-    {"read", "stream_read_cg", DEVICE_STREAM_READ, 1, 0},
-    {"write", "stream_write", DEVICE_STREAM_WRITE, 0, 1},
-    {"copy", "stream_copy", DEVICE_STREAM_COPY, 0.5, 0.5},
+    {"read stream", "stream_read_cg", DEVICE_STREAM_READ, 1, 0},
+    {"write stream", "stream_write", DEVICE_STREAM_WRITE, 0, 1},
+    {"copy stream", "stream_copy", DEVICE_STREAM_COPY, 0.5, 0.5},
+    {"read by ticket", "stream_ticket_read", DEVICE_STREAM_READ, 1, 0, .ticket = true},
+    {"write by ticket", "stream_ticket_write", DEVICE_STREAM_WRITE, 0, 1, .ticket = true},
+    {"copy by ticket", "stream_ticket_copy", DEVICE_STREAM_COPY, 0.5, 0.5, .ticket = true},
 };
 
 static int run_stream(struct run *run, enum device_stream_kind kind, enum device_path path,
@@ -89,6 +100,26 @@ static int run_stream(struct run *run, enum device_stream_kind kind, enum device
     return 0;
 }
 
+static int run_tickets(struct run *run, enum device_stream_kind kind, uint64_t footprint_bytes,
+                       uint64_t total_bytes, double *out_bytes, struct err *err)
+{
+    const struct device_tickets tickets = {.kind = kind,
+                                           .footprint_bytes = footprint_bytes,
+                                           .total_bytes = total_bytes,
+                                           .threads = TICKET_THREADS,
+                                           .blocks_per_sm = TICKET_BLOCKS,
+                                           .unroll = TICKET_UNROLL,
+                                           .chunk_bytes = TICKET_CHUNK};
+    struct device_tickets_answer answer;
+    int rc = device_stream_tickets(run->device, &tickets, &answer, err);
+    if (rc)
+        return rc;
+    run->launch += 2; /* one pass before, as above */
+    *out_bytes = (double)answer.bytes;
+    device_tickets_answer_fini(&answer);
+    return 0;
+}
+
 static int validate_global_streams(struct run *run, bool main_memory, struct err *err)
 {
     const struct device_limits *limits = device_limits(run->device);
@@ -104,11 +135,13 @@ static int validate_global_streams(struct run *run, bool main_memory, struct err
         const char *memory = main_memory ? "main" : "L2";
         char what[64];
         double bytes = 0, dram = main_memory ? 1 : 0;
-        int rc = run_stream(run, c->kind, DEVICE_GLOBAL_CG, footprint,
-                            footprint * (main_memory ? MAIN_PASSES : L2_PASSES), &bytes, err);
+        uint64_t total = footprint * (main_memory ? MAIN_PASSES : L2_PASSES);
+        int rc = c->ticket
+                     ? run_tickets(run, c->kind, footprint, total, &bytes, err)
+                     : run_stream(run, c->kind, DEVICE_GLOBAL_CG, footprint, total, &bytes, err);
         if (rc)
             return rc;
-        snprintf(what, sizeof what, "%s %s stream", memory, c->what);
+        snprintf(what, sizeof what, "%s %s", memory, c->what);
         claim(run, c->kernel, what, "l2_read_bytes", bytes * c->read_share, bytes);
         claim(run, c->kernel, what, "l2_write_bytes", bytes * c->write_share, bytes);
         claim(run, c->kernel, what, "dram_read_bytes", bytes * c->read_share * dram, bytes);
@@ -134,6 +167,38 @@ static int validate_l1_stream(struct run *run, struct err *err)
     claim(run, "stream_read_ca", "L1 read stream", "l1_hits", sectors * (L1_PASSES - 1) / L1_PASSES,
           sectors);
     claim(run, "stream_read_ca", "L1 read stream", "l1_fill_bytes", bytes / L1_PASSES, bytes);
+    return 0;
+}
+
+/* Turns of SMs that read L2 at once, as the map of the die has them: each SM moves its own bytes,
+ * no request is answered together with another one's. A quarter of the window comes before it. */
+static int validate_turns(struct run *run, const char *what, uint32_t sms_at_once, struct err *err)
+{
+    uint32_t sms = device_limits(run->device)->sm_count, turns = (sms - 1) / sms_at_once + 1;
+    uint16_t *turn_of = mem_array(sms, sizeof *turn_of);
+    for (uint32_t i = 0; i < sms; i++)
+        turn_of[i] = (uint16_t)(i / sms_at_once);
+    const struct device_sm_map map = {.kind = DEVICE_SM_MAP_READ,
+                                      .footprint_bytes = MAP_BYTES,
+                                      .window_cycles = MAP_WINDOW,
+                                      .turns = turn_of};
+    struct device_sm_map_answer answer;
+    int rc = device_map_sms(run->device, &map, &answer, err);
+    free(turn_of);
+    if (rc)
+        return rc;
+    run->launch += 2; /* all SMs bring the memory into L2; the first turn */
+    double sum = 0, most = 0;
+    for (uint32_t i = 0; i < sms_at_once; i++) {
+        double bytes = (double)answer.values[2 * i] * 5 / 4;
+        sum += bytes;
+        most = bytes > most ? bytes : most;
+    }
+    device_sm_map_answer_fini(&answer);
+    claim(run, "sm_map_read", what, "l2_read_bytes", sum, sum);
+    claim(run, "sm_map_read", what, "l1_fill_bytes", sum, sum);
+    claim(run, "sm_map_read", what, "l1_fill_bytes_most", most, most);
+    run->launch += turns - 1;
     return 0;
 }
 
@@ -379,6 +444,11 @@ static int validate(struct run *run, struct err *err)
         rc = validate_global_streams(run, false, err);
     if (!rc)
         rc = validate_l1_stream(run, err);
+    if (!rc)
+        rc = validate_turns(run, "all SMs read L2", device_limits(run->device)->sm_count, err);
+    if (!rc)
+        rc = validate_turns(run, "half of the SMs read L2",
+                            device_limits(run->device)->sm_count / 2, err);
     if (!rc)
         rc = validate_l1(run, err);
     if (!rc)
