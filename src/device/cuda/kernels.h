@@ -102,6 +102,7 @@ enum {
     KERNEL_SM_MAP_THREADS = 1024,
     KERNEL_SM_MAP_UNROLL = 4,
     KERNEL_SM_MAP_CHUNK_BYTES = 32 * 16 * KERNEL_SM_MAP_UNROLL, /* that a warp reads at once */
+    KERNEL_SM_MAP_PERIOD = 1 << 14, /* cycles in which a warp reads the same chunks */
     KERNEL_SM_MAP_SLOT_BYTES = 512, /* of lines that one SM loads; beyond the reach of a fetch */
     KERNEL_SM_MAP_PAGE_BYTES = 2 << 20,
     KERNEL_SM_MAP_SLOTS = 16384, /* of a region: four pages */
@@ -126,7 +127,7 @@ struct kernel_sm_read {
     uint32_t expected;      /* blocks of all launches with this one */
     uint32_t turn;          /* the SMs that read in this launch; UINT32_MAX: all, uncounted */
     uint32_t earlier;       /* blocks that have read in launches before */
-    uint32_t chunks, span;  /* of the memory; of a warp */
+    uint32_t shares, span;  /* of the memory; chunks of a share */
     uint32_t skip_cycles;   /* at the beginning, not counted */
     uint32_t window_cycles; /* counted */
     uint32_t seed;

@@ -160,19 +160,20 @@ static int map_reads(struct sm_map *map, struct err *err)
             span++; /* nothing is left out */
         else
             span = span > SPAN_MAX ? SPAN_MAX : span ? span : 1;
-        struct kernel_sm_read read = {.base = gpu->global.base,
-                                      .places = gpu->jobs.device,
-                                      .gate = gpu->results.device,
-                                      .results = gpu->results.device + results_at(map),
-                                      .readers = gpu->results.device + GATE_BYTES,
-                                      .expected = ++map->launches * map->blocks,
-                                      .turn = turn,
-                                      .earlier = earlier,
-                                      .chunks = chunks,
-                                      .span = span,
-                                      .skip_cycles = asked->window_cycles / 4,
-                                      .window_cycles = asked->window_cycles,
-                                      .seed = 0x9e3779b9u * i};
+        struct kernel_sm_read read = {
+            .base = gpu->global.base,
+            .places = gpu->jobs.device,
+            .gate = gpu->results.device,
+            .results = gpu->results.device + results_at(map),
+            .readers = gpu->results.device + GATE_BYTES,
+            .expected = ++map->launches * map->blocks,
+            .turn = turn,
+            .earlier = earlier,
+            .shares = turn == UINT32_MAX || warps > chunks / span ? chunks / span : warps,
+            .span = span,
+            .skip_cycles = asked->window_cycles / 4,
+            .window_cycles = asked->window_cycles,
+            .seed = 0x9e3779b9u * i};
         rc = launch_map(map, &read, err);
         earlier += blocks;
     }

@@ -43,7 +43,8 @@ static __device__ __forceinline__ uint32_t read_chunk(uint64_t at)
 
 /* Each warp has chunks of its own, and draws from them: loads of one line that meet on their way to
  * L2 are answered together (counted on an H200: of 18 SMs that draw from the same 4 MiB, 19 % of
- * the loads). A chunk counts if it begins inside the window, which is the same number of cycles for
+ * the loads). All warps take others every few microseconds, so that none stays with chunks of busy
+ * slices. A chunk counts if it begins inside the window, which is the same number of cycles for
  * all warps. */
 extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
     sm_map_read(const struct kernel_sm_read r)
@@ -58,16 +59,20 @@ extern "C" __global__ void __launch_bounds__(KERNEL_SM_MAP_THREADS, FULL_BLOCKS)
         reader = atomicAdd((uint32_t *)r.readers, 1) - r.earlier;
     __syncthreads();
     const uint32_t lane = threadIdx.x % 32, warp = (reader * blockDim.x + threadIdx.x) / 32;
-    const uint64_t own =
-        r.base + (uint64_t)(warp % (r.chunks / r.span)) * r.span * KERNEL_SM_MAP_CHUNK_BYTES;
     uint32_t draw = kernel_mixed((blockIdx.x * blockDim.x + threadIdx.x) / 32 ^ r.seed), sum = 0;
-    uint32_t chunks = 0;
+    uint32_t chunks = 0, period = UINT32_MAX;
+    uint64_t own = 0;
     const uint64_t start_ns = real_time_ns();
     const long long start = clock64();
     const long long skip = r.skip_cycles, end = skip + r.window_cycles;
     long long past = 0;
 #pragma unroll 1
     do {
+        if (period != (uint32_t)(past / KERNEL_SM_MAP_PERIOD)) {
+            period = (uint32_t)(past / KERNEL_SM_MAP_PERIOD);
+            const uint32_t share = (warp + period * 5669u) % r.shares;
+            own = r.base + (uint64_t)share * r.span * KERNEL_SM_MAP_CHUNK_BYTES;
+        }
         draw = draw * 1664525 + 1013904223;
         chunks += past >= skip;
         sum ^= read_chunk(own + __umulhi(draw, r.span) * KERNEL_SM_MAP_CHUNK_BYTES + lane * 16);
