@@ -155,6 +155,8 @@ static int map_reads(struct sm_map *map, struct err *err)
         turns = asked->turns[i] >= turns ? asked->turns[i] + 1u : turns;
     for (uint32_t i = 0; i <= turns && !rc; i++) {
         uint32_t turn = i ? i - 1 : UINT32_MAX, blocks = turn_blocks(map, turn);
+        if (!blocks)
+            continue;
         uint32_t warps = blocks * (KERNEL_SM_MAP_THREADS / 32), span = chunks / warps;
         if (turn == UINT32_MAX)
             span++; /* nothing is left out */
