@@ -102,7 +102,7 @@ enum {
     KERNEL_SM_MAP_THREADS = 1024,
     KERNEL_SM_MAP_UNROLL = 4,
     KERNEL_SM_MAP_CHUNK_BYTES = 32 * 16 * KERNEL_SM_MAP_UNROLL, /* that a warp reads at once */
-    KERNEL_SM_MAP_PERIOD = 1 << 14, /* cycles in which a warp reads the same chunks */
+    KERNEL_SM_MAP_PERIOD = 1 << 16, /* cycles in which a warp reads the same chunks */
     KERNEL_SM_MAP_SLOT_BYTES = 512, /* of lines that one SM loads; beyond the reach of a fetch */
     KERNEL_SM_MAP_PAGE_BYTES = 2 << 20,
     KERNEL_SM_MAP_SLOTS = 16384, /* of a region: four pages */
