@@ -188,7 +188,11 @@ struct device_sm_map {
      * DEVICE_SM_MAP_ATOMICS: lines, and atomics. */
     uint32_t regions, loads; /* dependent loads of each SM in each region, timed together */
 };
-enum { DEVICE_SM_MAP_REGIONS_MAX = 256, DEVICE_SM_MAP_LOADS_MAX = 64 };
+enum {
+    DEVICE_SM_MAP_REGIONS_MAX = 256,
+    DEVICE_SM_MAP_LOADS_MAX = 64,
+    DEVICE_SM_MAP_WARP_BYTES = 2048, /* each warp that reads has so much of its own, if there is */
+};
 struct device_sm_map_answer {
     uint64_t *values; /* read: by SM bytes and ns; others: by SM, then by region: cycles */
     size_t value_count;

@@ -11,6 +11,7 @@
 
 enum {
     REPEATS = 3,
+    WARP_THREADS = 32,
     WINDOW_CYCLES = 400000,   /* a fifth of a millisecond */
     FOOTPRINT_MAX = 32 << 20, /* warps that read at once have lines of their own */
     L2_PER_CENT = 40,         /* as by ticket: less than one of two parts holds */
@@ -27,7 +28,8 @@ enum turns { ALONE, GROUPS, TOGETHER, TURNS };
 
 struct bandwidths {
     struct probe_context *context;
-    size_t sms, groups;                       /* groups: 0 if they are not known */
+    size_t sms, groups; /* groups: 0 if they are not known */
+    bool merged; /* all SMs together would share lines, and their loads be answered together */
     uint16_t turns[TURNS][SM_RATES_SMS_MAX];  /* of each SM */
     double passes[REPEATS][SM_RATES_SMS_MAX]; /* GB/s */
     double gbs[TURNS][SM_RATES_SMS_MAX];      /* medians of the passes */
@@ -139,8 +141,12 @@ static void die_bandwidth_report_all(const struct bandwidths *b)
     struct measure *m = die_bandwidth_report(b, "die.bandwidth.alone", b->gbs[ALONE], b->sms, ALONE,
                                              "each SM reads a part of L2, the others wait");
     die_bandwidth_note_rates(b, group_gbs, m);
-    die_bandwidth_report(b, "die.bandwidth.together", b->gbs[TOGETHER], b->sms, TOGETHER,
-                         "what each SM reads of L2 while all do");
+    if (b->merged)
+        repeats_unsupported(b->context, "die.bandwidth.together",
+                            "L2 is too small: SMs would read the same lines at once");
+    else
+        die_bandwidth_report(b, "die.bandwidth.together", b->gbs[TOGETHER], b->sms, TOGETHER,
+                             "what each SM reads of L2 while all do");
     if (!b->groups) {
         repeats_unsupported(b->context, "die.bandwidth.group", "the groups of SMs are not known");
         return;
@@ -163,8 +169,11 @@ static int die_bandwidth_run(struct probe_context *context, struct err *err)
     for (size_t i = 0; i < b->sms; i++)
         b->turns[ALONE][i] = (uint16_t)i;
     die_bandwidth_read_groups(b);
+    const struct device_limits *limits = device_limits(context->device);
+    uint64_t warps = (uint64_t)b->sms * limits->threads_per_sm / WARP_THREADS;
+    b->merged = warps * DEVICE_SM_MAP_WARP_BYTES > choose_footprint(limits);
     rc = die_bandwidth_measure(b, ALONE, &own);
-    if (!rc)
+    if (!rc && !b->merged)
         rc = die_bandwidth_measure(b, TOGETHER, &own);
     if (!rc && b->groups)
         rc = die_bandwidth_measure(b, GROUPS, &own);
