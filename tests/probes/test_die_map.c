@@ -18,7 +18,7 @@ static const char MODEL[] =
     "clock: {sm_mhz: 1000, idle_mhz: 100, ramp_ms: 1, memory_mhz: 2000}\n"
     "timer: {overhead_cycles: 10}\n"
     "noise: {jitter_cycles: 2, spike_rate: 0.001, spike_cycles: 500, bandwidth: 0.004}\n"
-    "l2: {size: 1 MiB, line: 128, ways: 16}\n"
+    "l2: {size: 16 MiB, line: 128, ways: 16}\n"
     "paths: {global_ca: [l2: 200, main: 500], global_cg: [l2: 200, main: 500]}\n"
     "bandwidth: {l2_read: 400, l2_write: 300, main_read: 200, main_write: 180, main_copy: 160, "
     "h2d: 24, d2h: 22, bidir: 40}\n";
