@@ -201,14 +201,18 @@ static const struct device_ops *loaded_inner;
 static struct device_ops loaded_outer;
 static int loaded_code;
 
-/* Loads that take a fifth longer than those of main.latency, or none. */
+/* Loads that take a fifth longer than those of main.latency, or more bytes than there are, or an
+ * error. */
 static int chase_other_lines(struct device *device, const void *request, void *answer,
                              struct err *err)
 {
     struct device_loaded_chase_answer *out_answer = answer;
     int rc = loaded_inner->calls[DEVICE_CALL_LOADED_CHASE](device, request, answer, err);
-    out_answer->cycles += out_answer->cycles / 5;
-    return loaded_code ? err_set(err, loaded_code, "not all other SMs read") : rc;
+    if (loaded_code > 0)
+        out_answer->bytes += out_answer->bytes / 20;
+    else
+        out_answer->cycles += out_answer->cycles / 5;
+    return loaded_code < 0 ? err_set(err, loaded_code, "not all other SMs read") : rc;
 }
 
 static void set_other_lines(struct device *device)
@@ -222,8 +226,8 @@ static void set_other_lines(struct device *device)
 static void other_lines_under_load(void **state)
 {
     (void)state;
-    static const int codes[] = {0, -EBUSY};
-    static const enum measure_status wanted[] = {MEASURE_NOISY, MEASURE_FAILED};
+    static const int codes[] = {0, 1, -EBUSY};
+    static const enum measure_status wanted[] = {MEASURE_NOISY, MEASURE_NOISY, MEASURE_FAILED};
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         loaded_code = codes[i];
         struct measures all =
