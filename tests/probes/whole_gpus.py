@@ -88,7 +88,35 @@ def draw_gpu(rng, number, names):
         gpu['bandwidth'][f'{memory}_loaded_cycles'] = round(cycles * rng.uniform(1, 3))
     if rng.random() < 0.7:
         gpu['bandwidth']['l2_way'] = rng.randint(20, 400)
+    draw_unified(rng, gpu)
+    draw_sub_core(rng, gpu['instruction_caches'])
     return gpu
+
+
+def draw_unified(rng, gpu):
+    """A constant L1.5 that constants do not fill is often also the last cache of instructions."""
+    caches, l15 = gpu['instruction_caches'], gpu['caches'].get('c15')
+    if not l15 or l15['size'] <= 65536 or rng.random() < 0.4:
+        return
+    line, ways = l15['line'], rng.choice([4, 8, 16])
+    size = l15['size'] - l15['size'] % (line * ways)
+    l15.update(size=size, ways=ways, policy='lru', sector=line)
+    before = [level for level in caches['levels'] if level['size'] <= size / 3]
+    last = caches['levels'][-1]
+    caches['levels'] = before + [{'size': size, 'line': line, 'ways': ways, 'scope': last['scope'],
+                                  'miss_cycles': round(last['miss_cycles'] * line / last['line'], 3)}]
+    caches['constants'] = True
+
+
+def draw_sub_core(rng, caches):
+    """Only jumping code shows it: at most half as large as the first level."""
+    first, ways = caches['levels'][0], rng.choice([2, 4, 8])
+    sets = first['size'] // 2 // first['line'] // ways
+    if sets < 1 or sets * ways * first['line'] < 2048 or rng.random() < 0.4:
+        return
+    size = max(2048, rng.randint(1, sets) * ways * first['line'])
+    caches['sub_core'] = {'size': size - size % (ways * first['line']), 'line': first['line'], 'ways': ways,
+                          'miss_cycles': rng.randint(5, 25)}
 
 
 def sharers(gpu, scope):
@@ -120,7 +148,17 @@ def tlb_truths(gpu, memory):
             yield f'spectrum.p{number}', cycles
 
 
-def instruction_truths(gpu):
+def unified_truths(gpu):
+    """Where code and constants are in one cache. What is drawn for that is found, or stays a bound."""
+    if 'c15' not in gpu['caches']:
+        return
+    last = len(gpu['instruction_caches']['levels'])
+    one = gpu['instruction_caches'].get('constants')
+    yield 'constant_l15.shared_with', [f'instruction_cache.level{last}'] if one else []
+    yield 'constant_l15.line', gpu['caches']['c15']['line']
+
+
+def instruction_truths(gpu, memory):
     for name, (latency, interval) in gpu['instructions'].items():
         yield f'instructions.{name}.latency', max(latency, interval)
         if name.startswith(('fp32_add', 'fp32_mul', 'fp32_fma', 'fp64')):
@@ -128,7 +166,11 @@ def instruction_truths(gpu):
             operations = 2 if name.endswith('fma') else 1  # a multiply-add is two
             yield f'instructions.{name}.rate', operations * SUB_CORES * LANES / each
     cost = gpu['instruction_caches']['cycles']
-    yield 'instruction_cache.levels', len(gpu['instruction_caches']['levels'])
+    found = gpus.find(memory, 'instruction_cache.l0.size').get('value')
+    sub_core = gpu['instruction_caches'].get('sub_core', {'size': 0})
+    if found:
+        yield 'instruction_cache.l0.size', sub_core['size']
+    yield 'instruction_cache.levels', len(gpu['instruction_caches']['levels']) + bool(found)
     for number, level in enumerate(gpu['instruction_caches']['levels'], 1):
         yield f'instruction_cache.level{number}.size', level['size']
         yield f'instruction_cache.level{number}.cycles', cost
@@ -205,9 +247,12 @@ def way_truths(gpu):
 
 
 def truths_of(gpu, memory):
-    for truths in (gpus.truth_of, gpus.structure_of, instruction_truths, cluster_truths, shared_truths, surface_truths,
+    for truths in (gpus.truth_of, gpus.structure_of, unified_truths, cluster_truths, shared_truths, surface_truths,
                    loaded_truths, way_truths):
-        yield from truths(gpu)
+        for metric, truth in truths(gpu):
+            filled = metric == 'constant_l15.size' and gpu['instruction_caches'].get('constants')
+            yield metric, gpu['caches']['c15']['size'] if filled else truth
+    yield from instruction_truths(gpu, memory)
     yield from tlb_truths(gpu, memory)
 
 
@@ -216,6 +261,8 @@ def is_right(metric, truth, found):
     key, value = metric.split('.')[-1], found.get('value')
     if metric.startswith(('instruction_cache', 'instructions', 'tlb', 'spectrum', 'cluster', 'bulk_copy', 'surface',
                           'shared.', 'l2.way', 'l2.latency_', 'main.latency_')) and isinstance(truth, (int, float)) and isinstance(value, (int, float)):
+        if metric == 'instruction_cache.l0.size':
+            return abs(value - truth) <= max(1024, 0.15 * truth)
         if metric.startswith('instruction_cache') and key == 'size':
             return abs(value - truth) <= (512 if truth < 65536 else 2048) + 3 * 256
         tolerance = 0 if key in EXACT else TOLERANCES.get(key, 0.03)

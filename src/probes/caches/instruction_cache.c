@@ -638,7 +638,7 @@ static bool report_sub_core(struct probe_context *context, const struct found *f
                                     "jumping code of rising length");
     facts_set_int(&m->notes, "resolution", (int64_t)step);
     m->confidence = (double)same / (double)found->curve_count;
-    if (same < AGREE_MIN && same < found->curve_count)
+    if (same < found->curve_count)
         measure_set_status(m, MEASURE_NOISY, "SMs disagree");
     report_jump(context, found, 0, "instruction_cache.l0.jump");
     struct measure *all = measures_add(context->measures, levels_name, levels + 1, "",
