@@ -38,15 +38,6 @@ static int read_attributes(const struct cuda_gpu *gpu, const struct wanted_attri
 }
 
 /* A carve-out of 0 % asks for the largest L1 that still holds the block's shared memory. */
-static int prefer_l1(struct cuda_gpu *gpu, CUfunction function, struct err *err)
-{
-    return cuda_check(gpu,
-                      gpu->driver->cuFuncSetAttribute(
-                          function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-                          CU_SHAREDMEM_CARVEOUT_MAX_L1),
-                      "cuFuncSetAttribute", err);
-}
-
 static int prepare_chase(struct cuda_gpu *gpu, const char *name, int shared_max,
                          CUfunction *out_function, struct err *err)
 {
@@ -54,7 +45,11 @@ static int prepare_chase(struct cuda_gpu *gpu, const char *name, int shared_max,
     int rc = cuda_find_kernel(gpu, CUDA_KERNELS_CHASE, name, out_function, err);
     if (rc)
         return rc;
-    rc = prefer_l1(gpu, *out_function, err);
+    rc = cuda_check(gpu,
+                    driver->cuFuncSetAttribute(*out_function,
+                                               CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                               CU_SHAREDMEM_CARVEOUT_MAX_L1),
+                    "cuFuncSetAttribute", err);
     if (rc)
         return rc;
     return cuda_check(gpu,
@@ -81,8 +76,13 @@ static int prepare_kernels(struct cuda_gpu *gpu, int shared_max, struct err *err
     if (rc)
         return rc;
     rc = cuda_find_kernel(gpu, CUDA_KERNELS_CHASE, "scrub_l1", &gpu->scrub_l1, err);
-    /* With a smaller L1 than the chases have, it would leave lines in the rest. */
-    return rc ? rc : prefer_l1(gpu, gpu->scrub_l1, err);
+    if (rc)
+        return rc;
+    return cuda_check(
+        gpu,
+        gpu->driver->cuFuncSetAttribute(
+            gpu->scrub_l1, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_max),
+        "cuFuncSetAttribute", err);
 }
 
 static int clear_constant_bank(struct cuda_gpu *gpu, struct err *err)

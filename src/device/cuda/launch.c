@@ -481,8 +481,10 @@ int cuda_launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 }
 
 /* On Hopper, lines that a texture brought into L1 outlast the kernel and keep the lines of other
- * paths out for long; no fence helps. Two blocks with all threads per SM, so that no SM is left
- * out. */
+ * paths out for long; no fence helps. Nor do loads alone, if L1 has its largest size. Each block
+ * takes all shared memory of an SM, so that L1 loses most of its array and what is in it; loads
+ * replace the rest. Twice as many blocks as
+ * SMs, so that no SM is left out. */
 int cuda_launch_scrub_l1(struct cuda_gpu *gpu, struct err *err)
 {
     int rc = allocate_flush(gpu, err);
@@ -490,6 +492,6 @@ int cuda_launch_scrub_l1(struct cuda_gpu *gpu, struct err *err)
         return rc;
     uint64_t stride = SECTOR_BYTES, count = SCRUB_BYTES / stride;
     void *parameters[] = {&gpu->flush, &stride, &count};
-    return cuda_launch(gpu, gpu->scrub_l1, 2 * gpu->base.limits.sm_count, SCRUB_THREADS, 0,
-                       parameters, err);
+    return cuda_launch(gpu, gpu->scrub_l1, 2 * gpu->base.limits.sm_count, SCRUB_THREADS,
+                       (uint32_t)gpu->base.limits.shared_bytes_max, parameters, err);
 }

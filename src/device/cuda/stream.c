@@ -294,8 +294,10 @@ static int stream_kernel(struct cuda_gpu *gpu, const struct device_stream *strea
     if (rc)
         return rc;
     rc = time_places(gpu, stream, &plan, out_answer, err);
-    if (plan.texture)
+    if (plan.texture) {
         gpu->driver->cuTexObjectDestroy(plan.texture);
+        gpu->textured = true;
+    }
     return rc;
 }
 

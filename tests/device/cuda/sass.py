@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The machine code of the kernels is what was meant: sass.py CUOBJDUMP CHASE CLUSTER CHECK ARCH...
+"""The machine code of the kernels is what was meant: sass.py CUOBJDUMP CHASE CLUSTER CHECK STREAM ARCH...
 
-The three are fat binaries of one toolkit. Each chase kernel loads through its own path, and between the two clock
-reads of a timed load stands that one load, what waits for it, and nothing else. Kernels that an architecture or a
+The four are fat binaries of one toolkit. Each chase kernel loads through its own path, and between the two clock
+reads of a timed load stands that one load, what waits for it, and nothing else. Streams have their accesses in flight. Kernels that an architecture or a
 toolkit cannot have are absent, not empty. Exit 77 without cuobjdump, and without arguments: the build has no such
 flavour.
 """
@@ -22,6 +22,21 @@ KERNELS = {
     'chase_shared': (r'LDS(\.U)?\s+R\d+, \[R\d+\]', r'LDS(\.U)?(\.32)?\s+R\d+, \[R\d+\]', ()),
     'chase_host': (r'LDG\.E\.64\.STRONG\.SYS', r'(LDG|LD)\.E\.CV\.64\s', ()),
 }
+# stream: an access of it. Four of them are in flight, and the remainder has one more. Constants have at most 4 bytes.
+STREAMS = {
+    'stream_read_nc_1_4': r'LDG\.E\.(CI\.)?U8\b',
+    'stream_read_nc_16_4': r'LDG\.E\.(CI\.)?128\b',
+    'stream_read_texture_1_4': r'(TLD|TEX)S?\b',
+    'stream_read_texture_16_4': r'(TLD|TEX)S?\b',
+    'stream_read_constant_1_4': r'LDC\.U8\s+R\d+, c\[0x3\]\[R\d+',
+    'stream_read_constant_4_4': r'LDC\s+R\d+, c\[0x3\]\[R\d+',
+    'stream_write_ca_1_4': r'(STG|ST)\.E\.U8\b',
+    'stream_write_ca_16_4': r'(STG|ST)\.E\.128\b',
+    'stream_write_shared_1_4': r'STS\.U8\b',
+    'stream_write_shared_16_4': r'STS\.128\b',
+    'stream_read_ca_2_4': r'(LDG|LD)\.E\.U16\b',
+    'stream_read_shared_2_4': r'LDS(\.U)?\.U16\b',
+}
 VOLTA = 70
 CLOCK = re.compile(r'^C?S2R(\.64)?\s+R\d+, SR_CLOCKLO')
 LOAD = re.compile(r'^(LDG|LDS|LDC|LD|LDL|TLD|TEX|TLDS|TEXS|ATOM|ATOMS|ATOMG|RED|STG|STL|ST|LDSM)\b')
@@ -36,9 +51,9 @@ FIRST = {
 }
 
 
-def instructions(fatbin, arch, cuobjdump):
-    """The instructions of each of KERNELS, predicates cut off, NOPs left out."""
-    text = subprocess.run([cuobjdump, '-sass', '-arch', 'sm_' + arch, '-fun', ','.join(KERNELS), fatbin], check=True,
+def instructions(fatbin, arch, cuobjdump, wanted):
+    """The instructions of the wanted kernels, predicates cut off, NOPs left out."""
+    text = subprocess.run([cuobjdump, '-sass', '-arch', 'sm_' + arch, '-fun', ','.join(wanted), fatbin], check=True,
                           capture_output=True, text=True).stdout
     kernels, current = {}, None
     for line in text.splitlines():
@@ -90,6 +105,16 @@ def stacks(fatbin, arch, cuobjdump):
             re.findall(r'Function (\w+):\s+REG:\d+ STACK:(\d+)', text.stdout + text.stderr)}
 
 
+def check_streams(kernels):
+    for name, access in STREAMS.items():
+        code = kernels.get(name, [])
+        count = sum(bool(re.match(access, text)) for text in code)
+        if count != 5:
+            yield f'{name}: {count} times {access}, expected 4 in flight and 1'
+        if any(re.match(r'(LDL|STL)\b', text) for text in code):
+            yield f'{name}: registers are spilled to memory'
+
+
 def toolkit_of(cuobjdump):
     text = subprocess.run([cuobjdump, '--version'], check=True, capture_output=True, text=True).stdout
     return int(re.search(r'release (\d+)', text)[1])
@@ -109,21 +134,22 @@ def main():
     if len(sys.argv) < 2:
         print('skipped: no kernels by CUDA 11')
         return 77
-    cuobjdump, chase, cluster, checks, *archs = sys.argv[1:]
+    cuobjdump, chase, cluster, checks, stream, *archs = sys.argv[1:]
     if not shutil.which(cuobjdump):
         print('skipped: no cuobjdump')
         return 77
     faults = []
     for arch in archs:
         new, found = int(arch) >= VOLTA, []
-        kernels = instructions(chase, arch, cuobjdump)
+        kernels = instructions(chase, arch, cuobjdump, KERNELS)
         for name, (load, older, extra) in KERNELS.items():
             found += check(name, kernels.get(name, []), load if new else older, extra, WAIT[new])
+        found += check_streams(instructions(stream, arch, cuobjdump, STREAMS))
         found += check_others('check', checks, arch, cuobjdump)
         if int(arch) >= 90:  # before, none is ever launched
             found += check_others('cluster', cluster, arch, cuobjdump)
         faults += [f'sm_{arch}: {fault}' for fault in found]
-    print('\n'.join(faults) if faults else f'{len(KERNELS)} kernels are as meant on sm_{" ".join(archs)}')
+    print('\n'.join(faults) if faults else f'{len(KERNELS) + len(STREAMS)} kernels are as meant on sm_{" ".join(archs)}')
     return 1 if faults else 0
 
 
