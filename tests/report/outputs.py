@@ -239,6 +239,7 @@ def check_code():
     tables = re.findall(r"<details class=code.*?</details>", page, re.S)
     assert len(tables) == 1, len(tables)
     rows = [re.split(r"<td[^>]*>", row)[1:] for row in tables[0].split("\n") if row.startswith("<tr><td>")]
+    assert rows.pop(0)[:2] == ["a sub-core's", "5.5 KiB"], rows
     assert [row[:2] for row in rows] == [["level 1", "32 KiB"], ["level 2", "128 KiB"], ["none of these", ""]], rows
     assert [row[5:] for row in rows] == [["2", "tpc"], ["16", "gpc"], ["", ""]], rows
     assert all(float(row[3]) <= float(row[2].split()[0]) * 1.001 <= float(row[4]) * 1.002 for row in rows), rows
