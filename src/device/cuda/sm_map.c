@@ -29,7 +29,8 @@ enum { REPLACING_L2S = 8 };
  * readers), the results. */
 enum { GATE_BYTES = 128 };
 
-_Static_assert(KERNEL_SM_MAP_CHUNK_BYTES == DEVICE_SM_MAP_WARP_BYTES, "a chunk is of one warp");
+_Static_assert((int)KERNEL_SM_MAP_CHUNK_BYTES == (int)DEVICE_SM_MAP_WARP_BYTES,
+               "a chunk is of one warp");
 
 /* Chunks of a warp, at most: each is read many times in a window. */
 enum { SPAN_MAX = 8 };
