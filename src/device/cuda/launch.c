@@ -493,5 +493,6 @@ int cuda_launch_scrub_l1(struct cuda_gpu *gpu, struct err *err)
     uint64_t stride = SECTOR_BYTES, count = SCRUB_BYTES / stride;
     void *parameters[] = {&gpu->flush, &stride, &count};
     return cuda_launch(gpu, gpu->scrub_l1, 2 * gpu->base.limits.sm_count, SCRUB_THREADS,
-                       (uint32_t)gpu->base.limits.shared_bytes_max, parameters, err);
+                       (uint32_t)gpu->base.limits.shared_bytes_max - KERNEL_STATIC_BYTES,
+                       parameters, err);
 }
