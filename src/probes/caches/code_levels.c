@@ -249,6 +249,9 @@ void code_levels_find(const struct code_curve *curve, struct code_levels *out_le
         code_divide(curve, &costs, &out_levels->levels[i], &out_levels->levels[i + 1]);
 }
 
+/* A rise that begins further before the last point below it, as a share, is of several levels. */
+static const double RISE_BEFORE = 0.15;
+
 size_t code_rise_first(const struct code_rise *rise)
 {
     size_t first = rise->count;
@@ -268,6 +271,9 @@ double code_rise_begin(const struct code_rise *rise)
     double slope = (n * sum_xy - sum_x * sum_y) / (n * sum_xx - sum_x * sum_x);
     if (!first || first == rise->count)
         return NAN;
-    return n >= 2 && slope > 0 ? (sum_x - sum_y / slope) / n
-                               : (rise->at[first - 1] + rise->at[first]) / 2;
+    double last = rise->at[first - 1];
+    if (n < 2 || slope <= 0)
+        return (last + rise->at[first]) / 2;
+    double begin = (sum_x - sum_y / slope) / n;
+    return begin > (1 - RISE_BEFORE) * last ? begin : NAN;
 }

@@ -607,7 +607,9 @@ static double sub_core_size(const struct found *found, size_t number)
     double once = cpd_quantile(pass, fits ? fits : 1, 0.5); /* of a pass beside its blocks */
     for (size_t i = 0; i < curve->count; i++)
         shares[i] = (pass[i] - once) / (at[i] * (next->cycles - own->cycles));
-    const struct code_rise rise = {at, shares, next->end, JUMP_RISE_LOW, JUMP_RISE_HIGH};
+    /* What fits must look so: noise is large where code is short. */
+    const struct code_rise rise = {at + fits, shares + fits, next->end - fits, JUMP_RISE_LOW,
+                                   JUMP_RISE_HIGH};
     return code_rise_begin(&rise) * found->instruction_bytes + LOOP_BYTES;
 }
 
@@ -621,8 +623,10 @@ static bool report_sub_core(struct probe_context *context, const struct found *f
     if (found->level_count < 2)
         return false;
     for (size_t i = 0; i < found->curve_count; i++)
-        if (counts(found, i))
-            sizes[count++] = sub_core_size(found, i);
+        if (counts(found, i) && !isnan(sizes[count] = sub_core_size(found, i)))
+            count++;
+    if (!count)
+        return false;
     double size = cpd_quantile(sizes, count, 0.5),
            step = fmax(step_at(found, size), JUMP_RESOLUTION);
     for (size_t i = 0; i < count; i++)
