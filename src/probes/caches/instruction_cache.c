@@ -183,6 +183,11 @@ static const double SHARED_SHARE = 0.75, SHARED_MAX = 0.9, BEFORE_SHARE = 1.25;
  */
 static const double SCATTER_SHARE = 0.025;
 
+/* What the first points cost, of which the first level costs more by this share: it is not theirs.
+ */
+enum { FIRST_POINTS = 8 };
+static const double FASTER_SHARE = 0.12;
+
 /* Beyond the last level, all code comes from there if a pass costs about so much of its length. */
 static const double COMPLETE_SHARE = 0.8;
 
@@ -293,11 +298,30 @@ static bool agreed(const struct found *found)
     return found->agree >= AGREE_MIN || found->agree == found->curve_count;
 }
 
+/* True when short code is clearly faster than the first level that was found: then there is one
+ * before it, and the figures are those of another level than their names say. */
+static bool overlooks_first(const struct found *found)
+{
+    size_t faster = 0, all = 0;
+    for (size_t i = 0; i < found->curve_count; i++) {
+        const struct code_curve *curve = &found->curves[i];
+        size_t last = FIRST_POINTS < curve->count ? FIRST_POINTS : curve->count - 1;
+        double cost = (curve->cycles[last] - curve->cycles[0]) /
+                      (double)(curve->lengths[last] - curve->lengths[0]);
+        all += counts(found, i);
+        faster += counts(found, i) && cost * (1 + FASTER_SHARE) < found->levels[i].levels[0].cycles;
+    }
+    return 2 * faster > all;
+}
+
 static void doubt_unless_agreed(const struct found *found, struct measure *m)
 {
-    if (agreed(found) || m->status != MEASURE_OK)
-        return;
-    measure_set_status(m, MEASURE_NOISY, "SMs disagree");
+    const char *reason = !agreed(found) ? "SMs disagree"
+                         : overlooks_first(found)
+                             ? "short code is faster: a level before is not told"
+                             : NULL;
+    if (reason && m->status == MEASURE_OK)
+        measure_set_status(m, MEASURE_NOISY, reason);
 }
 
 static void name_level(size_t level, const char *what, char out_name[NAME_MAX_BYTES])
@@ -319,6 +343,7 @@ static void instruction_cache_report_size(struct probe_context *context, const s
         repeats_add(context, metric, sizes, count, "B", "straight code of rising length");
     facts_set_int(&m->notes, "resolution", (int64_t)step);
     m->confidence = (double)same / (double)found->curve_count;
+    doubt_unless_agreed(found, m);
     if (same >= AGREE_MIN || same == found->curve_count)
         return;
     measure_set_status(m, MEASURE_NOISY, "SMs disagree");
@@ -618,7 +643,7 @@ static double sub_core_size(const struct found *found, size_t number)
 static bool report_sub_core(struct probe_context *context, const struct found *found)
 {
     static const char levels_name[] = "instruction_cache.levels";
-    double sizes[CURVES], level1, levels;
+    double sizes[CURVES], levels;
     size_t count = 0, same = 0;
     if (found->level_count < 2)
         return false;
@@ -632,9 +657,10 @@ static bool report_sub_core(struct probe_context *context, const struct found *f
     for (size_t i = 0; i < count; i++)
         sizes[i] = round(sizes[i] / step) * step;
     size = cpd_quantile(sizes, count, 0.5);
-    if (!measures_value(context->measures, "instruction_cache.level1.size", &level1) ||
+    const struct measure *first = measures_get(context->measures, "instruction_cache.level1.size");
+    if (!first || first->status != MEASURE_OK ||
         !measures_value(context->measures, levels_name, &levels) ||
-        !(size <= SUB_CORE_SHARE * level1))
+        !(size <= SUB_CORE_SHARE * first->value))
         return false;
     for (size_t i = 0; i < count; i++)
         same += fabs(sizes[i] - size) <= step;
