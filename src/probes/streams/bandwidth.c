@@ -304,9 +304,9 @@ static const double BETTER = 1.01;
  * closely; otherwise they are not what the link can do. */
 static const double AGREEMENT = 0.05, COPIES_AGREEMENT = 0.01;
 
-/* If half of the accesses in flight still reach this share of the rate, more of them would not
- * help. */
-static const double SATURATED = 0.6;
+/* If half of the accesses in flight still reach this share of the rate, more of them would hardly
+ * help: twice as many add less than the second half did. */
+static const double SATURATED = 0.95;
 
 /* Copies that are slower than the others by this share are mentioned in a note. */
 static const double SLOWED = 0.1;
@@ -546,7 +546,7 @@ static void bandwidth_describe(char method[METHOD_MAX], const struct bandwidth_t
 }
 
 /* If the footprint is too small for enough accesses in flight, the memory may be faster than the
- * streams. That is so if half of the accesses give little more than half of the rate. */
+ * streams. That is so if half of the accesses give clearly less. */
 static int check_saturated(struct probe_context *context, const struct bandwidth_task *task,
                            struct series *series, struct err *err)
 {
