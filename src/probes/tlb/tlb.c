@@ -169,17 +169,20 @@ static int tlb_sharing_run_cold(struct probe_context *context, const struct plan
     return rc;
 }
 
-/* A disturbance must not decide: most of three tries, if the first is not clear. */
+/* A disturbance must not decide: most of three tries, unless the first is far above the limit. */
 static int tlb_sharing_is_shared(struct probe_context *context, const struct plan *plan,
-                                 uint32_t sm, double limit, bool *out_shared, struct err *err)
+                                 uint32_t sm, double limit, double clear, bool *out_shared,
+                                 struct err *err)
 {
     uint32_t yes = 0, no = 0;
-    for (uint32_t i = 0; i < TRIES && yes < 2 && no < 1 + (yes > 0); i++) {
+    bool decided = false;
+    for (uint32_t i = 0; i < TRIES && yes < 2 && no < 2 && !decided; i++) {
         double longer;
         int rc = tlb_sharing_run_jobs(context, plan, (int32_t)sm, &longer, err);
         if (rc)
             return rc;
         *(longer < limit ? &yes : &no) += 1;
+        decided = !yes && longer > limit + clear && longer < limit + 3 * clear;
     }
     *out_shared = yes > no;
     return 0;
@@ -212,7 +215,7 @@ static int tlb_sharing_measure(struct probe_context *context, const struct tlb_l
     double limit = longer - level->miss_cycles / 2;
     for (uint32_t sm = 1; sharing.sms && sm < device_limits(context->device)->sm_count; sm++) {
         bool shared = false;
-        rc = tlb_sharing_is_shared(context, &plan, sm, limit, &shared, err);
+        rc = tlb_sharing_is_shared(context, &plan, sm, limit, level->miss_cycles / 4, &shared, err);
         if (rc)
             return rc;
         sharing.sms += shared;
