@@ -104,7 +104,7 @@ bool load_curve_read(const struct facts *notes, struct load_curve *out_curve)
 }
 
 enum { LATENCY_COLUMNS = 4 };
-static const char *const latency_columns[LATENCY_COLUMNS] = {"curve_gbs", "curve_cycles",
+static const char *const latency_columns[LATENCY_COLUMNS] = {LATENCY_CURVE_KEY, "curve_cycles",
                                                              "curve_spread", "curve_deviation"};
 
 void latency_curve_put(const struct latency_curve *curve, struct facts *out_notes)

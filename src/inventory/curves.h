@@ -58,8 +58,9 @@ void load_curve_put(const struct load_curve *curve, struct facts *out_notes);
 /* Reads them; false if they are not a curve. */
 bool load_curve_read(const struct facts *notes, struct load_curve *out_curve);
 
-/* Latency under load: of the measures that end with this. */
+/* Latency under load: of the measures that end with this; the key that only its curve has. */
 #define LATENCY_CURVE_METRICS ".latency_loaded"
+#define LATENCY_CURVE_KEY "curve_gbs"
 
 enum { LATENCY_CURVE_POINTS_MAX = 32 };
 struct latency_curve_point {

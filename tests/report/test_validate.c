@@ -182,6 +182,12 @@ static void curve_without_levels(struct inventory *v)
     facts_set_numbers(notes_of(v), "curve_bytes", (const double[]){1, 2, 3}, 3);
 }
 
+static void latency_curve_without_spreads(struct inventory *v)
+{
+    facts_set_numbers(notes_of(v), "curve_gbs", (const double[]){1, 2, 3}, 3);
+    facts_set_numbers(notes_of(v), "curve_cycles", (const double[]){1, 2, 3}, 3);
+}
+
 static void curves_without_names(struct inventory *v)
 {
     facts_set_numbers(notes_of(v), "curves_at", (const double[]){1, 2, 3}, 3);
@@ -261,6 +267,7 @@ static void contradictions_are_named(void **state)
         {load_of_the_past, "GPU-00000001: load: begun_after_s is not what a load has"},
         {load_of_something, "GPU-00000001: load: colour is not what a load has"},
         {curve_without_levels, "the lists that belong to curve_bytes are missing"},
+        {latency_curve_without_spreads, "the lists that belong to curve_gbs are missing"},
         {curves_without_names, "the lists that belong to curves_at are missing"},
         {places_without_values, "the lists that belong to by_bytes_at are missing"},
         {places_and_fewer_values, "belong to by_bytes_at are missing or of another length"},

@@ -259,10 +259,13 @@ static bool list_is_complete(const struct facts *facts, const struct fact *list)
 {
     struct surface_curves surface;
     struct load_curve load;
+    struct latency_curve latency;
     struct curve curve;
     size_t length = strlen(list->key);
     if (strncmp(list->key, SURFACE_CURVES_KEYS, strlen(SURFACE_CURVES_KEYS)) == 0)
         return surface_curves_read(facts, &surface);
+    if (strncmp(list->key, "curve_", 6) == 0 && facts_get(facts, LATENCY_CURVE_KEY))
+        return latency_curve_read(facts, &latency);
     if (strncmp(list->key, "curve_", 6) == 0)
         return load_curve_has(list->key) ? load_curve_read(facts, &load)
                                          : curve_read(facts, &curve);
