@@ -169,7 +169,7 @@ def case_busy(folder):
                              for t in (text, quiet))
         check(abs(busy - undisturbed) < 0.01 * float(re.search(r"read: {value: ([^,]+)", text)[1]),
               f"busy GPUs are in the consensus: {name} {busy}, without them {undisturbed}")
-    check(re.search(r"read: {.*?\bn: 5,", text), "two busy GPUs are counted")
+    check(re.search(r"read: {.*?\bgpus: 5,", text), "two busy GPUs are counted")
     survey(folder, 2, *fast[:-1], "memory.whole", "--busy", "measure")
     text = (folder / "out.yaml").read_text()
     check(len(re.findall(r"main.whole.errors: \[0, 0\]", text)) == 5, "not all idle GPUs were tested: " + text)
