@@ -92,8 +92,8 @@ void measures_fini(struct measures *measures);
  * that the file has what was judged. */
 void measure_round(struct measure *measure);
 
-/* The half-width in which at least 95 % of other runs lie (METHOD.md, "Error"); 0 if the
- * repetitions were equal. */
+/* The half-width in which other runs lie, 93 to 100 % of them on real cards (METHOD.md, "Error"); 0
+ * if the repetitions were equal. */
 double measure_error(double value, double spread);
 
 /* Rounds to `digits` significant digits; whole numbers, NaN and infinities stay. */

@@ -222,7 +222,7 @@ static __device__ __forceinline__ void chase_beside(const struct kernel_loaded &
 
 /* Half of the warps, which is enough for the whole rate. The time from one read to the next is
  * drawn from half the gap to one and a half, so that no warps stay in step with each other. L2 is
- * read at places of the warp's own draw (see sm_map_read), main memory from one end to the other.
+ * read in lines that no other warp has, main memory from one end to the other.
  * It goes on for a while after the window. */
 static __device__ __forceinline__ void read_beside(const struct kernel_loaded &m, long long start)
 {
