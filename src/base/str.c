@@ -58,6 +58,17 @@ int str_item_order(const void *a, const void *b)
     return str_order(*(const char *const *)a, *(const char *const *)b);
 }
 
+bool str_list_has(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (; list; list = strchr(list, ',')) {
+        list += *list == ',';
+        if (strncmp(list, word, length) == 0 && (!list[length] || list[length] == ','))
+            return true;
+    }
+    return false;
+}
+
 const char *str_last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');

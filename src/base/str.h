@@ -19,6 +19,9 @@ int str_order(const char *a, const char *b);  /* as strcmp; NULL counts as "" */
 /* The same for sort_stable and bsearch: a and b point to items of a list of texts. */
 int str_item_order(const void *a, const void *b);
 
+/* Whether the comma-separated list has the word. NULL is an empty list. */
+bool str_list_has(const char *list, const char *word);
+
 /* The part after the last '/'. Files record programs and files by name only, without the paths of a
  * site. */
 const char *str_last_part(const char *path);

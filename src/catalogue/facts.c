@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "inventory/fabric.h"
 
 enum { CELSIUS_MAX = 200, BANKS_MAX = 640 };
 
@@ -167,7 +168,8 @@ const struct health_row catalogue_health[HEALTH_FACTS] = {
     [HEALTH_PROCESSES] = {"processes", "other processes that compute on the GPU"},
     [HEALTH_THROTTLE] = {"throttle", "reasons that lowered the clock"},
     [HEALTH_XID] = {"xid", "Xid events during the survey"},
-    [HEALTH_FABRIC_STATE] = {"fabric_state", "state of the NVLink fabric"},
+    [HEALTH_FABRIC_STATE] = {"fabric_state", "state of the NVLink fabric, or what is wrong there"},
+    [HEALTH_FABRIC_CLIQUE] = {FABRIC_CLIQUE, "cluster and clique in the NVLink fabric"},
 };
 
 static const char *const compute_modes[] = {"default", "exclusive_thread", "prohibited",

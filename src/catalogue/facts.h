@@ -55,6 +55,7 @@ enum health_fact {
     HEALTH_THROTTLE,
     HEALTH_XID,
     HEALTH_FABRIC_STATE,
+    HEALTH_FABRIC_CLIQUE,
     HEALTH_FACTS
 };
 

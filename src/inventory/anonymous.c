@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "inventory/fabric.h"
 #include "inventory/fingerprint.h"
 #include "inventory/sm_rates.h"
 
@@ -35,8 +36,9 @@ void anonymous_learn(struct pseudonyms *names, const struct inventory *inventory
     schema_visit(&inventory_schema, &all, &visitor);
 }
 
-/* A fingerprint, the maps that it comes from, and the rates of the SMs identify the die. */
-static void leave_out_fingerprint(struct facts *facts)
+/* A fingerprint, the maps that it comes from, and the rates of the SMs identify the die; the clique
+ * its cluster. */
+static void leave_out_identity(struct facts *facts)
 {
     for (size_t i = 0; i < FINGERPRINT_KEYS; i++)
         facts_remove(facts, fingerprint_keys[i]);
@@ -44,11 +46,12 @@ static void leave_out_fingerprint(struct facts *facts)
         facts_remove(facts, sm_rates_keys[i]);
     facts_remove(facts, FINGERPRINT_MAP);
     facts_remove(facts, FINGERPRINT_REGIONS);
+    facts_remove(facts, FABRIC_CLIQUE);
 }
 
 void anonymous_facts(struct pseudonyms *names, struct facts *facts)
 {
-    leave_out_fingerprint(facts);
+    leave_out_identity(facts);
     for (size_t i = 0; i < facts->count; i++) {
         struct fact *fact = &facts->items[i];
         bool serial = strcmp(fact->key, "serial") == 0;

@@ -168,14 +168,3 @@ const struct throttle_reason throttle_reasons[THROTTLE_REASONS + 1] = {
     {"sync_boost", KIND_MISCONFIGURED, false, "held at the clock of its sync boost group"},
     {"power_cap", KIND_DEGRADED, false, "at its power cap"},
 };
-
-bool throttle_reason_in(const char *list, const char *reason)
-{
-    size_t length = strlen(reason);
-    for (; list; list = strchr(list, ',')) {
-        list += *list == ',';
-        if (strncmp(list, reason, length) == 0 && (!list[length] || list[length] == ','))
-            return true;
-    }
-    return false;
-}

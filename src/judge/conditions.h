@@ -50,7 +50,4 @@ struct throttle_reason {
 enum { THROTTLE_REASONS = 7 };
 extern const struct throttle_reason throttle_reasons[THROTTLE_REASONS + 1];
 
-/* Whether a list such as "power_cap,sw_thermal" has the reason; false for NULL. */
-bool throttle_reason_in(const char *list, const char *reason);
-
 #endif

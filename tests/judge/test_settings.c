@@ -235,10 +235,20 @@ static void nvlinks(void **state)
         size_t count;
         int64_t active, down; /* of all but the suspect */
         int64_t suspect_active, suspect_down;
-        bool accused;
+        const char *fabric; /* state of all; NULL: there is none */
+        size_t accused, watched;
     } rows[] = {
-        {COUNT, 18, 0, 17, 1, true},  {COUNT, 10, 2, 10, 2, false}, {COUNT, 10, 2, 9, 3, true},
-        {COUNT, 0, 12, 0, 12, false}, {1, 0, 0, 0, 12, false},      {1, 0, 0, 11, 1, true},
+        {COUNT, 18, 0, 17, 1, NULL, 1, 0},
+        {COUNT, 10, 2, 10, 2, NULL, 0, 0},
+        {COUNT, 10, 2, 9, 3, NULL, 1, 0},
+        {COUNT, 0, 12, 0, 12, NULL, 0, 0},
+        {1, 0, 0, 0, 12, NULL, 0, 0},
+        {1, 0, 0, 11, 1, NULL, 1, 0},
+        /* With a fabric the links of a node must work; a GPU alone, or all of a site, may do
+         * without. */
+        {MADE_PER_NODE, 0, 18, 0, 18, "not_started", MADE_PER_NODE, 0},
+        {1, 0, 0, 0, 18, "not_started", 0, 0},
+        {COUNT, 0, 18, 0, 18, "not_started", 0, COUNT},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct gpu_result *gpus = made_fleet(rows[i].count, 6);
@@ -248,10 +258,13 @@ static void nvlinks(void **state)
                           is_suspect ? rows[i].suspect_active : rows[i].active);
             facts_set_int(&gpus[k].health, "nvlinks_down",
                           is_suspect ? rows[i].suspect_down : rows[i].down);
+            if (rows[i].fabric)
+                facts_set_text(&gpus[k].health, "fabric_state", rows[i].fabric);
         }
         struct inventory inventory = made_judged(gpus, rows[i].count);
-        if (inventory.total_outliers != rows[i].accused)
-            fail_msg("row %zu: %u outliers", i, inventory.total_outliers);
+        if (inventory.outlier_count != rows[i].accused || inventory.watch_count != rows[i].watched)
+            fail_msg("row %zu: %zu outliers, %zu watched", i, inventory.outlier_count,
+                     inventory.watch_count);
         inventory_fini(&inventory);
         made_free(gpus, rows[i].count);
     }

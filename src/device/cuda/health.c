@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "inventory/fabric.h"
 #include "inventory/throttle.h"
 
 enum { TRIES = 4, ROOM = 8, UNTOUCHED = 0xaa };
@@ -126,7 +127,7 @@ static struct nvlinks nvlinks_read(const struct nvml_gpu *gpu)
     return links;
 }
 
-/* Drivers before R550 have only the first version, which says nothing about the bandwidth. */
+/* Drivers before R550 have only the first version, which has no mask. */
 static int read_fabric(const struct nvml_gpu *gpu, struct nvml_fabric *out)
 {
     *out = (struct nvml_fabric){.version = NVML_FABRIC_VERSION};
@@ -135,42 +136,69 @@ static int read_fabric(const struct nvml_gpu *gpu, struct nvml_fabric *out)
         return result;
     struct nvml_fabric_v1 first = {{0}};
     result = gpu->nvml->fabric_v1(gpu->handle, &first);
-    *out = (struct nvml_fabric){.status = first.status, .state = first.state};
+    *out =
+        (struct nvml_fabric){.status = first.status, .clique = first.clique, .state = first.state};
+    memcpy(out->cluster, first.cluster, sizeof out->cluster);
     return result;
 }
 
 /* The status is valid only if the registration is completed. */
-static const char *fabric_word(const struct nvml_fabric *fabric)
+static void fabric_put_state(const struct nvml_fabric *fabric, struct strbuf *text)
 {
     switch (fabric->state) {
     case NVML_FABRIC_NOT_STARTED:
-        return "not_started";
+        strbuf_puts(text, "not_started");
+        break;
     case NVML_FABRIC_IN_PROGRESS:
-        return "in_progress";
+        strbuf_puts(text, "in_progress");
+        break;
     case NVML_FABRIC_COMPLETED:
         if (fabric->status != NVML_OK)
-            return "failed";
-        return (fabric->health & NVML_FABRIC_BANDWIDTH_BITS) == NVML_FABRIC_BANDWIDTH_DEGRADED
-                   ? "degraded"
-                   : "completed";
+            strbuf_puts(text, "failed");
+        else
+            fabric_put_text(fabric->health, text);
+        if (!text->length)
+            strbuf_puts(text, "completed");
+        break;
     default:
-        return NULL;
+        break;
     }
 }
 
+static void fabric_put_clique(const struct nvml_fabric *fabric, struct strbuf *text)
+{
+    for (size_t i = 0; i < sizeof fabric->cluster; i++)
+        strbuf_printf(text, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                      fabric->cluster[i]);
+    strbuf_printf(text, "/%u", fabric->clique);
+}
+
+static void report_text(const struct nvml_gpu *gpu, enum health_fact fact, int result,
+                        struct strbuf *text, struct facts *health)
+{
+    if (text->length)
+        facts_set_text(health, health_key(fact), text->data);
+    else
+        nvml_report_number(gpu, health_key(fact), result == NVML_OK ? NVML_NOT_SUPPORTED : result,
+                           0, health);
+    strbuf_fini(text);
+}
+
+/* Cluster and clique are valid only if the registration is completed. */
 static void report_fabric(const struct nvml_gpu *gpu, struct facts *health)
 {
     struct nvml_fabric fabric = {.state = NVML_FABRIC_NOT_SUPPORTED};
+    struct strbuf state = {0}, clique = {0};
     int result = gpu->handle ? read_fabric(gpu, &fabric) : NVML_FUNCTION_NOT_FOUND;
-    const char *word = result == NVML_OK ? fabric_word(&fabric) : NULL;
-    if (word)
-        facts_set_text(health, health_key(HEALTH_FABRIC_STATE), word);
-    else
-        nvml_report_number(gpu, health_key(HEALTH_FABRIC_STATE),
-                           result == NVML_OK ? NVML_NOT_SUPPORTED : result, 0, health);
+    if (result == NVML_OK)
+        fabric_put_state(&fabric, &state);
+    if (result == NVML_OK && fabric.state == NVML_FABRIC_COMPLETED && fabric.status == NVML_OK)
+        fabric_put_clique(&fabric, &clique);
+    report_text(gpu, HEALTH_FABRIC_STATE, result, &state, health);
+    report_text(gpu, HEALTH_FABRIC_CLIQUE, result, &clique, health);
 }
 
-/* Sets nvlinks_active, nvlinks_down, nvlink_errors and fabric_state. */
+/* Sets nvlinks_active, nvlinks_down, nvlink_errors, fabric_state and fabric_clique. */
 static void nvlinks_report(const struct nvml_gpu *gpu, const struct nvlinks *links,
                            struct facts *health)
 {

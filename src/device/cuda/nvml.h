@@ -33,7 +33,6 @@ enum {
     NVML_FABRIC_IN_PROGRESS,
     NVML_FABRIC_COMPLETED
 };
-enum { NVML_FABRIC_BANDWIDTH_BITS = 3, NVML_FABRIC_BANDWIDTH_DEGRADED = 1 };
 enum { NVML_TEXT_BYTES = 96, NVML_PROFILE_BYTES = 48 };
 
 /* nvmlPciInfo_t. */
@@ -149,7 +148,7 @@ struct nvml_fabric {
     int status;
     unsigned clique;
     unsigned char state;
-    unsigned health; /* the lowest bits: whether the bandwidth is degraded */
+    unsigned health; /* a mask, see inventory/fabric.h */
 };
 enum { NVML_FABRIC_VERSION = sizeof(struct nvml_fabric) | 2 << 24 };
 

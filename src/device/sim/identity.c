@@ -148,7 +148,16 @@ const char *const sim_fabric_words[] = {
     [SIM_FABRIC_IN_PROGRESS] = "in_progress",
     [SIM_FABRIC_COMPLETED] = "completed",
     [SIM_FABRIC_FAILED] = "failed",
-    [SIM_FABRIC_DEGRADED] = "degraded",
+    [SIM_FABRIC_FAULTS] = "degraded_bandwidth",
+    "route_recovery",
+    "route_unhealthy",
+    "access_timeout_recovery",
+    "incorrect_sysguid",
+    "incorrect_chassis_serial",
+    "no_partition",
+    "insufficient_nvlinks",
+    "incompatible_firmware",
+    "invalid_location",
     NULL,
 };
 

@@ -96,7 +96,7 @@ enum sim_fabric {
     SIM_FABRIC_IN_PROGRESS,
     SIM_FABRIC_COMPLETED,
     SIM_FABRIC_FAILED,
-    SIM_FABRIC_DEGRADED
+    SIM_FABRIC_FAULTS /* what comes from here on is in fabric_faults */
 };
 
 enum { SIM_TEXT_MAX = 64 };

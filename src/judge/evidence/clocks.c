@@ -44,7 +44,7 @@ static void clock_find_unusual(struct clock_view *view)
         size_t having = 0, known = 0;
         for (size_t i = 0; i < view->group->count; i++) {
             const char *list = throttle_list_of(view, view->group->members[i]);
-            having += throttle_reason_in(list, throttle_reasons[k].name);
+            having += str_list_has(list, throttle_reasons[k].name);
             known += list != NULL;
         }
         view->unusual[k] =
@@ -55,8 +55,7 @@ static void clock_find_unusual(struct clock_view *view)
 static const struct throttle_reason *clock_find_reason(const struct clock_view *view, uint32_t gpu)
 {
     for (size_t k = 0; k < THROTTLE_REASONS; k++)
-        if (view->unusual[k] &&
-            throttle_reason_in(throttle_list_of(view, gpu), throttle_reasons[k].name))
+        if (view->unusual[k] && str_list_has(throttle_list_of(view, gpu), throttle_reasons[k].name))
             return &throttle_reasons[k];
     return NULL;
 }

@@ -23,8 +23,8 @@ struct heat_view {
 static bool is_slowed_for_heat(const struct heat_view *view, uint32_t gpu)
 {
     const char *list = fleet_fact_text(&view->judge->fleet, view->throttle, gpu);
-    return throttle_reason_in(list, "sw_thermal") || throttle_reason_in(list, "hw_thermal") ||
-           throttle_reason_in(list, "hw_slowdown");
+    return str_list_has(list, "sw_thermal") || str_list_has(list, "hw_thermal") ||
+           str_list_has(list, "hw_slowdown");
 }
 
 /* The distance to the temperature at which the hardware slows down, in C; NaN: not known. */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "catalogue/facts.h"
+#include "inventory/fabric.h"
 #include "inventory/xid.h"
 #include "judge/conditions.h"
 #include "judge/evidence/stages.h"
@@ -31,9 +32,38 @@ static void health_rule_apply(struct judge *judge, const struct health_row *row)
     }
 }
 
+/* How many GPUs of the GPU's node are of its model. fleet.order goes by node. */
+static size_t gpus_beside(const struct fleet *fleet, size_t at)
+{
+    const struct fleet_gpu *gpu = &fleet->gpus[fleet->order[at]];
+    size_t first = at, end = at + 1, count = 0;
+    while (first && fleet->gpus[fleet->order[first - 1]].node == gpu->node)
+        first--;
+    while (end < fleet->count && fleet->gpus[fleet->order[end]].node == gpu->node)
+        end++;
+    for (size_t i = first; i < end; i++)
+        count += fleet->gpus[fleet->order[i]].group == gpu->group;
+    return count;
+}
+
+/* Boards for NVLink (SXM, or with a fabric behind the links) have their links connected, cards
+ * perhaps no bridge. A GPU that is passed through, or alone in its node, may have none. */
+static bool needs_its_links(const struct fleet *fleet, size_t at)
+{
+    uint32_t gpu = fleet->order[at];
+    const char *name = fleet_text(fleet, fleet->gpus[gpu].name);
+    const char *kind =
+        fleet_fact_text(fleet, fleet_facts(fleet, SET_CONFIG, "virtualization"), gpu);
+    const char *state = fleet_fact_text(
+        fleet, fleet_facts(fleet, SET_HEALTH, health_key(HEALTH_FABRIC_STATE)), gpu);
+    return (state || strstr(name, "SXM")) && (!kind || strcmp(kind, "none") == 0) &&
+           gpus_beside(fleet, at) > 1;
+}
+
 /* Boards have NVLinks that are not connected, and on cards without a bridge none is. So a GPU is
  * accused if more links are down than on most of its model or, without a majority, if some are down
- * and some active. */
+ * and some active; and if all are down that it needs. Where no GPU of a model on several nodes has
+ * one, the site does not use them: watched. */
 static void rule_check_nvlinks(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
@@ -47,11 +77,15 @@ static void rule_check_nvlinks(struct judge *judge)
             continue;
         const struct usual *usual = fleet_usual(fleet, &fleet->groups[group], SET_HEALTH, down);
         double value = fleet_fact_number(fleet, down, gpu);
-        bool wrong = usual_is_clear(usual) ? value > fleet_code_number(fleet, usual->code)
-                                           : value > 0 && fleet_fact_number(fleet, active, gpu) > 0;
-        if (wrong)
-            findings_add_rule(judge, gpu, "health.nvlinks_down", EVIDENCE_FAULT, KIND_FAILING,
-                              value, str_format("NVLinks down: %.0f", value));
+        double working = fleet_fact_number(fleet, active, gpu);
+        bool more = usual_is_clear(usual) ? value > fleet_code_number(fleet, usual->code)
+                                          : value > 0 && working > 0;
+        bool none = value > 0 && working == 0 && needs_its_links(fleet, i);
+        bool unused = !more && fleet->groups[group].count > gpus_beside(fleet, i);
+        if (more || none)
+            findings_add_rule(judge, gpu, "health.nvlinks_down",
+                              unused ? EVIDENCE_HINT : EVIDENCE_FAULT, KIND_FAILING, value,
+                              str_format("NVLinks down: %.0f%s", value, none ? ", all" : ""));
     }
 }
 
@@ -77,14 +111,6 @@ static void rule_check_unregistered(struct judge *judge, uint32_t gpu,
 
 static void rule_check_fabric(struct judge *judge)
 {
-    static const struct {
-        const char *state;
-        enum inventory_kind kind;
-        const char *words;
-    } wrong[] = {
-        {"failed", KIND_FAILING, "the registration with the NVLink fabric failed"},
-        {"degraded", KIND_DEGRADED, "the NVLink fabric gives this GPU less bandwidth"},
-    };
     const struct fact_column *column =
         fleet_facts(&judge->fleet, SET_HEALTH, health_key(HEALTH_FABRIC_STATE));
     for (size_t i = 0; i < judge->fleet.count && column; i++) {
@@ -92,14 +118,54 @@ static void rule_check_fabric(struct judge *judge)
         const char *state = fleet_fact_text(&judge->fleet, column, gpu);
         if (!state || strcmp(state, "completed") == 0)
             continue;
-        size_t k = 0;
-        while (k < COUNT_OF(wrong) && strcmp(wrong[k].state, state) != 0)
-            k++;
-        if (k < COUNT_OF(wrong))
-            findings_add_rule(judge, gpu, "health.fabric_state", EVIDENCE_FAULT, wrong[k].kind, NAN,
-                              str_copy(wrong[k].words));
+        const struct fabric_fault *fault = fabric_worst(state);
+        if (strcmp(state, "failed") == 0)
+            findings_add_rule(judge, gpu, "health.fabric_state", EVIDENCE_FAULT, KIND_FAILING, NAN,
+                              str_copy("the registration with the NVLink fabric failed"));
+        else if (fault)
+            findings_add_rule(judge, gpu, "health.fabric_state",
+                              fault->accuses ? EVIDENCE_FAULT : EVIDENCE_HINT, fault->kind, NAN,
+                              strchr(state, ',') ? str_format("%s (%s)", fault->finding, state)
+                                                 : str_copy(fault->finding));
         else
             rule_check_unregistered(judge, gpu, column, state);
+    }
+}
+
+/* GPUs of a node reach each other by NVLink only inside one clique of one cluster. */
+static void rule_check_cliques(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct fact_column *column = fleet_facts(fleet, SET_HEALTH, FABRIC_CLIQUE);
+    for (size_t first = 0, end; first < fleet->count && column; first = end) {
+        uint32_t usual = 0, node = fleet->gpus[fleet->order[first]].node;
+        size_t most = 0, known = 0;
+        for (end = first; end < fleet->count && fleet->gpus[fleet->order[end]].node == node;
+             end++) {
+            uint32_t code = column->codes[fleet->order[end]];
+            size_t same = 0;
+            for (size_t k = first; k <= end; k++)
+                same += column->codes[fleet->order[k]] == code;
+            if (!fleet_known(fleet, code))
+                continue;
+            known++;
+            if (same > most) {
+                most = same;
+                usual = code;
+            }
+        }
+        bool clear = most >= 3 && 3 * most >= 2 * known;
+        for (size_t k = first; k < end && most < known; k++) {
+            uint32_t gpu = fleet->order[k];
+            const char *clique = fleet_fact_text(fleet, column, gpu);
+            if (!clique || column->codes[gpu] == usual)
+                continue;
+            findings_add_rule(
+                judge, gpu, "health." FABRIC_CLIQUE,
+                clear ? EVIDENCE_MINORITY : EVIDENCE_NO_MAJORITY, KIND_MISCONFIGURED, NAN,
+                str_format("NVLink clique %s, %zu of %zu GPUs of its node are in %s", clique, most,
+                           known, fleet_fact(fleet, column, usual).text));
+        }
     }
 }
 
@@ -161,7 +227,7 @@ static void rule_check_throttle(struct judge *judge)
         uint32_t gpu = judge->fleet.order[i];
         const char *list = fleet_fact_text(&judge->fleet, column, gpu);
         const struct throttle_reason *reason = throttle_reasons;
-        while (reason->name && !(reason->wrong && throttle_reason_in(list, reason->name)))
+        while (reason->name && !(reason->wrong && str_list_has(list, reason->name)))
             reason++;
         if (reason->name)
             findings_add_rule(judge, gpu, "health.throttle", EVIDENCE_FAULT, reason->kind, NAN,
@@ -218,6 +284,7 @@ void stage_rules(struct judge *judge)
     rule_check_inforom(judge);
     rule_check_nvlinks(judge);
     rule_check_fabric(judge);
+    rule_check_cliques(judge);
     rule_check_xids(judge);
     rule_check_throttle(judge);
     rule_check_link(judge, "pcie_gen", "pcie_gen_max", "generation ");

@@ -155,6 +155,7 @@ static const struct row rows[] = {
     {&health, "nvlink_errors_new", FACT_INT, 0, NULL, "links"},
     {&health, "nvlink_errors_per_s", FACT_INT, 0, NULL, "links"},
     {&health, "fabric_state", FACT_TEXT, 0, "completed", "fabric"},
+    {&health, "fabric_clique", FACT_TEXT, 0, "00010203-0405-0607-0809-0a0b0c0d0e0f/1", "fabric"},
     {&health, "xid", FACT_TEXT, 0, "none", "event_set"},
     {&health, "processes", FACT_INT, 0, NULL, "processes"},
 };
@@ -373,7 +374,13 @@ static void fabric(void **state)
         {"fabric=1", "not_started"},
         {"fabric=2 fabric_status=9", "in_progress"},
         {"fabric=3 fabric_status=9", "failed"},
-        {"fabric=3 fabric_health=1", "degraded"},
+        {"fabric=3 fabric_health=1", "degraded_bandwidth"},
+        {"fabric=3 fabric_health=0x1aa", "completed"},
+        {"fabric=3 fabric_health=0x2aa", "incorrect_sysguid"},
+        {"fabric=3 fabric_health=0x69", "degraded_bandwidth,access_timeout_recovery"},
+        {"fabric=3 fabric_health=0x515", "degraded_bandwidth,route_recovery,route_unhealthy,"
+                                         "insufficient_nvlinks"},
+        {"fabric=3 fabric_health=0x9aa", "configuration_9"},
         {"fabric=3 fabric_health=0", "completed"},
         {"old_fabric=1 fabric_health=1", "completed"},
         {"old_fabric=1 fabric=3 fabric_status=9", "failed"},

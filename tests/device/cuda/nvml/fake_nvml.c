@@ -253,6 +253,8 @@ static int put_fabric(void *fabric, size_t offset)
     long long state = 0, status = 0;
     int result = ask("fabric", 3, &state);
     ask("fabric_status", 0, &status);
+    for (unsigned char i = 0; i < 16; i++)
+        ((unsigned char *)fabric)[offset + i] = i;
     put32(fabric, offset + 16, (uint32_t)status);
     put32(fabric, offset + 20, 1);
     *((unsigned char *)fabric + offset + 24) = (unsigned char)state;

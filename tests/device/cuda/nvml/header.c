@@ -121,7 +121,8 @@ SAME(sizeof(struct nvml_fabric), sizeof(nvmlGpuFabricInfo_v2_t));
 SAME_PLACE(nvml_fabric, status, nvmlGpuFabricInfo_v2_t, status);
 SAME_PLACE(nvml_fabric, state, nvmlGpuFabricInfo_v2_t, state);
 SAME_PLACE(nvml_fabric, health, nvmlGpuFabricInfo_v2_t, healthMask);
-SAME(NVML_FABRIC_BANDWIDTH_DEGRADED, NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE);
+SAME_PLACE(nvml_fabric, cluster, nvmlGpuFabricInfo_v2_t, clusterUuid);
+SAME_PLACE(nvml_fabric, clique, nvmlGpuFabricInfo_v2_t, cliqueId);
 #endif
 
 int main(void)
