@@ -201,11 +201,12 @@ struct cache *cache_create(const struct cache_geometry *geometry)
     /* A smaller size after cache_reset has fewer sets, never more. */
     cache->lines = lines_create(cache->lines_max);
     cache->sets = mem_array(count_sets(geometry, cache->lines_max), sizeof *cache->sets);
-    uint64_t scanned = geometry->mostly_hits || geometry->in_bulk ? SCANNED_WAYS : FEW_WAYS;
+    bool marked = geometry->marked || geometry->in_bulk;
+    uint64_t scanned = geometry->mostly_hits || marked ? SCANNED_WAYS : FEW_WAYS;
     bool linked = !cache->lfu && (geometry->ways == 0 || geometry->ways > scanned);
     linked &= !geometry->tags; /* their oldest lines are searched for in any set */
     linked |= geometry->set_ways[0] > 0;
-    bool marked = !linked && geometry->in_bulk && geometry->ways > FEW_WAYS && !geometry->tags;
+    marked &= !linked && geometry->ways > FEW_WAYS && !geometry->tags;
     cache->ordered = marked && !cache->lfu && !cache->tree;
     if (marked)
         cache->marks = mem_array((size_t)cache->lines_max + MARKS_TOGETHER, sizeof *cache->marks);

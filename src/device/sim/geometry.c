@@ -156,6 +156,7 @@ static int check_geometry(const struct yaml_node *node, struct cache_text *text,
                           "%llu bytes are not a whole number of lines of %llu bytes",
                           (unsigned long long)size, (unsigned long long)text->line);
     struct cache_geometry geometry = {.size = size,
+                                      .marked = true,
                                       .line = text->line,
                                       .sector = text->sector,
                                       .fetch = text->fetch,
@@ -376,7 +377,6 @@ int sim_read_l2(const struct yaml_node *node, struct sim_model *model, struct er
                           "the number of lines must be a multiple of the %u parts",
                           model->l2.part_count);
     model->l2.reported = text.reported ? text.reported : text.size;
-    model->l2.geometry.mostly_hits = true;
     model->l2.slice_cycles = text.slice_cycles;
     model->l2.group_cycles = text.group_cycles;
     if (text.prefetch % text.fetch || text.prefetch > text.size)
@@ -455,6 +455,7 @@ static int read_tlb(const struct yaml_node *node, int scope, struct sim_tlb *tlb
     if (text.page & (text.page - 1))
         return yaml_error(sim_at(node, "page"), err, "a page is a power of two");
     struct cache_geometry geometry = {.line = text.page,
+                                      .marked = true,
                                       .sector = text.page,
                                       .fetch = text.page,
                                       .index = (enum cache_index)text.index,
