@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import fast_yaml as yaml  # noqa: E402
 
 REPORT = pathlib.Path(sys.argv[2]).resolve()
-IDENTITY = [(r"uuid: \S+", "uuid: GPU-{name}"), (r"node: \S+", "node: {name}"),
+IDENTITY = [(r"uuid: \S+", "uuid: GPU-{name}"), (r"node: [^\s,]+", "node: {name}"),
             (r"serial: \S+", "serial: null"), (r",\s+fingerprint: \[[^\]]*\]", ""), (r",\s+fingerprint_\w+: [\d.]+", ""),
             (r"command: \[.*?\]", "command: [gpumemtopo-survey]")]
 
