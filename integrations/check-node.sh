@@ -1,5 +1,5 @@
 #!/bin/bash
-# Says whether the GPUs of this node are healthy, by the verdicts in the last inventory of the node. It does not touch a GPU and
+# Says whether the GPUs of this node are healthy, by the actions in the last inventory of the node. It does not touch a GPU and
 # compares no figures: the survey has done that, for a small node only if it had a baseline (docs/integrations.md).
 #
 #   check-node.sh -g GPUS [-n NODE] [-f FILE] [-a HOURS] [-w]
@@ -9,11 +9,11 @@
 #   -f FILE     inventory of this node alone; default: /var/lib/gpumemtopo/NODE.yaml. slurm/health.sh writes it
 #               with last=/var/lib/gpumemtopo
 #   -a HOURS    an older inventory says nothing about the node; default 26
-#   -w          a misconfigured or mismatched GPU is a problem as well
+#   -w          a GPU that is only alerted is a problem as well
 #
 # It prints one line of at most 80 bytes and returns
-#   0  all GPUs were measured, and none is failing or degraded
-#   1  problem: a GPU is failing or degraded, or GPUs are missing
+#   0  all GPUs were measured, and none is to be drained
+#   1  problem: the policy says drain, or GPUs are missing
 #   2  unknown: no inventory, an old one, one of another node, a GPU that was busy or not measured, bad usage
 # What could not be measured is never 0. These are the codes of plugins of node-problem-detector.
 set -u
@@ -51,7 +51,7 @@ numbers=" ${line##* | }"
 # The counts behind the line; without one of them the line is of another version and says nothing.
 declare -A count
 if [ "$code" -le 2 ]; then
-    for name in gpus measured failing degraded misconfigured mismatched unmeasured busy lost_ranks missing; do
+    for name in gpus measured drain alert unmeasured busy lost_ranks missing; do
         [[ $numbers =~ \ $name=([0-9]{1,7})\; ]] || finish 2 "gpumemtopo-report nagios does not tell $name"
         count[$name]=${BASH_REMATCH[1]}
     done
@@ -77,7 +77,7 @@ if [ "${count[measured]}" -lt "${count[gpus]}" ] ||
     [ $((count[unmeasured] + count[busy] + count[lost_ranks])) -gt 0 ]; then
     finish 2 "${count[measured]} of $gpus GPUs measured, ${count[busy]} busy, ${count[unmeasured]} unmeasured"
 fi
-if [ $((count[misconfigured] + count[mismatched])) -gt 0 ]; then
+if [ "${count[alert]}" -gt 0 ]; then
     [ "$strict" = no ] || finish 1 "$worst"
     finish 0 "healthy, but $worst"
 fi

@@ -9,16 +9,15 @@
 #
 #   verdict     health check                              prolog, epilog
 #   healthy     returns 0                                 returns 0
-#   degraded    returns 0; with drain=yes drains          returns 0
-#   failing     returns 0; with drain=yes drains          returns 1: Slurm drains the node
+#   drain       returns 0; with drain=yes drains          returns 1: Slurm drains the node
 #   unmeasured  returns 1: slurmd logs why                returns 1, but 0 with unmeasured=start
 #
-# A health check that cannot drain returns 1, too. A GPU that hangs or crashes the program twice is failing, and so
-# is a node with too few GPUs (see gpus), twice, or where the survey does not end even when killed. Settings are in
+# A health check that cannot drain returns 1, too. The policy of the survey decides what is drained
+# (docs/JUDGE.md), by default a GPU that hangs or crashes the program twice, too. So is a node with too few GPUs (see gpus), twice, or where the survey does not end even when killed. Settings are in
 # /etc/gpumemtopo/health.conf, which this shell sources if only root can write it:
 #
 #   bin=/opt/gpumemtopo/bin     folder of the programs
-#   drain=yes                   a health check drains the node of a failing or degraded GPU
+#   drain=yes                   a health check drains the node if the policy says so
 #   unmeasured=start            a job starts although its GPUs could not be measured (default: drain)
 #   opt_out=no                  jobs may not skip the prolog by --comment=gpumemtopo=skip
 #   measure=node                prolog and epilog measure all GPUs of the node (default: job, only those of the job)
@@ -58,8 +57,8 @@ leave() {
     case $verdict/$role in
     unmeasured/health) code=1 ;;
     unmeasured/*) [ "$unmeasured" = start ] || code=1 ;;
-    failing/health | degraded/health) [ "$drained" = yes ] || code=1 ;;
-    failing/*) code=1 ;;
+    drain/health) [ "$drained" = yes ] || code=1 ;;
+    drain/*) code=1 ;;
     esac
     [ "$verdict" = healthy ] || tell "$verdict: $why"
     [ -z "$folder" ] || rm -rf "$folder"
@@ -281,7 +280,7 @@ if [ -n "$too_few" ]; then
 fi
 
 # What the inventory says. The reason is made by gpumemtopo-report, which replaces characters that a shell could
-# interpret. Sorted so that a failing GPU comes first.
+# interpret.
 reason=''
 if [ -n "$too_few" ]; then
     reason="gpumemtopo:failing:-:$too_few of $((10#$gpus)) GPUs are there, twice:-:-"
@@ -292,7 +291,7 @@ elif [ ! -s "$now" ]; then
     [ "$code" -ne 124 ] || why="the survey did not end within $limit s"
 elif within 3 gpumemtopo-report drain "$now"; then
     reason=$(sed -n 's/^scontrol update NodeName=[^ ]* State=DRAIN Reason="\(.*\)"$/\1/p' "$folder/out" |
-        sort -r | head -n 1)
+        head -n 1)
     read -r measured missed < <(sed -n 's/^survey: {.* measured: \([0-9]*\), unmeasured: \([0-9]*\),.*/\1 \2/p' "$now")
     if [ "${measured:-0}" -gt 0 ] && [ "${missed:-1}" -eq 0 ]; then
         verdict=healthy
@@ -303,10 +302,7 @@ elif within 3 gpumemtopo-report drain "$now"; then
 else
     why="gpumemtopo-report drain failed: $(head -c 300 "$folder/said")"
 fi
-case $reason in
-gpumemtopo:failing:*) verdict=failing why=$reason ;;
-gpumemtopo:degraded:*) [ "$verdict" != healthy ] || verdict=degraded why=$reason ;;
-esac
+[ -z "$reason" ] || verdict=drain why=$reason
 
 if [ -n "$last" ] && [ -s "$now" ]; then
     (umask 022 && mkdir -p "$last")

@@ -3,7 +3,7 @@
 #
 #   Prolog=/usr/share/gpumemtopo/slurm/prolog.sh    BatchStartTimeout=90
 #
-# Returns 1 if a GPU is failing or could not be measured: Slurm then drains the node and requeues the job. It calls
+# Returns 1 if the node is to be drained or a GPU could not be measured: Slurm then drains the node and requeues the job. It calls
 # no scontrol, and ends within 60 s whatever the driver does. A job without GPUs is not delayed. A user skips it with
 # --comment=gpumemtopo=skip, unless the site forbids that. health.sh does the work and explains the settings.
 PATH=/usr/bin:/bin

@@ -46,8 +46,8 @@ class GpumemtopoCheck(rfm.RunOnlyRegressionTest):
     def all_healthy(self):
         inventory = self.inventory()
         survey = inventory["survey"]
-        bad = [f"{outlier['node']} {outlier['uuid']}: {outlier['kind']}" for outlier in inventory["outliers"]]
-        bad += [f"{place['node']}: {place['finding']}" for place in inventory["nodes"] if place["kind"] is not None]
+        bad = [f"{outlier['node']} {outlier['uuid']}: {outlier['verdict']}" for outlier in inventory["outliers"]]
+        bad += [f"{place['node']}: {place['finding']}" for place in inventory["nodes"] if place["action"] in ("alert", "drain")]
         return sn.all([
             sn.assert_eq(survey["gpus"], self.gpus, "GPUs there: {0}, expected: {1}"),
             sn.assert_eq(survey["measured"], self.gpus, "GPUs measured: {0}, expected: {1}"),

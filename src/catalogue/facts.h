@@ -94,7 +94,7 @@ struct health_row {
         double healthy, min, max; /* of a simulated GPU; max 0: 2^53 */
     } sim;
     enum health_rule rule;
-    enum inventory_kind kind;
+    enum verdict verdict;
     const char *finding; /* the text of the finding, if it is another one; without the value */
     struct {
         enum growth_rule rule;
@@ -116,7 +116,7 @@ struct setting_row {
     const char *words; /* for people; NULL: the key without its unit */
     struct nvml_question nvml;
     enum fact_compared compared;
-    enum inventory_kind kind;
+    enum verdict verdict;
     bool by_board;       /* the board part determines it: compared among GPUs with the same one */
     const char *figures; /* COMPARED_KIND: the figures whose names begin like this are not compared
                             between kinds; NULL: all are, as between boards */
@@ -131,7 +131,7 @@ extern const size_t catalogue_setting_count;
 /* How facts of this set with this key are compared. */
 struct fact_manner {
     enum fact_compared compared; /* not COMPARED_AS_SET */
-    enum inventory_kind kind;
+    enum verdict verdict;
     bool by_board;
 };
 struct fact_manner catalogue_manner(enum inventory_facts set, const char *key);

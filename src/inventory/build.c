@@ -1,6 +1,7 @@
 /* Parts of an inventory that a survey and a merge fill in the same way. */
 #include "inventory/build.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -26,8 +27,12 @@ void inventory_add_bare(struct inventory *inventory, const char *const *nodes, s
 {
     inventory->node_findings = mem_array(count, sizeof *inventory->node_findings);
     for (size_t i = 0; i < count; i++)
-        inventory->node_findings[inventory->node_finding_count++] = (struct inventory_node){
-            .node = str_copy(nodes[i]), .finding = str_copy(inventory_bare_node)};
+        inventory->node_findings[inventory->node_finding_count++] =
+            (struct inventory_node){.node = str_copy(nodes[i]),
+                                    .finding = str_copy(inventory_bare_node),
+                                    .verdict = VERDICT_UNKNOWN,
+                                    .loss = NAN,
+                                    .action = ACTION_TELL};
 }
 
 void inventory_add_unknown(struct inventory *inventory, const struct inventory_unmeasured *entry)

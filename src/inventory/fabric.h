@@ -20,7 +20,7 @@ struct fabric_fault {
     uint32_t field;   /* its bits, shifted down */
     uint32_t value;
     bool accuses; /* otherwise it is watched */
-    enum inventory_kind kind;
+    enum verdict verdict;
     const char *finding;
 };
 extern const struct fabric_fault fabric_faults[];

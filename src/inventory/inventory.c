@@ -7,8 +7,9 @@
 #include "base/mem.h"
 #include "inventory/link_row.h"
 
-const char *const inventory_kind_names[] = {"failing", "degraded", "misconfigured", "mismatched",
-                                            NULL};
+const char *const verdict_names[] = {"failing",  "degraded",     "misconfigured", "mismatched",
+                                     "unsteady", "built_slower", "unknown",       NULL};
+const char *const action_names[] = {"nothing", "tell", "alert", "drain", NULL};
 
 const char inventory_bare_node[] = "no GPU visible on this node";
 
@@ -34,6 +35,15 @@ const char inventory_bare_node[] = "no GPU visible on this node";
 #define FACTS_ROW(s, member, text)                                                                 \
     {                                                                                              \
 #member, FIELD_FACTS(s, member), .privacy = SCHEMA_PRIVATE_TEXT, .words = text             \
+    }
+
+#define VERDICT_ROWS(s)                                                                            \
+    {"verdict", FIELD_ENUM(s, verdict, verdict_names), .words = "what the evidence means"},        \
+        {"loss", FIELD_F64(s, loss), .flags = SCHEMA_NULL,                                         \
+         .words = "the largest loss of its figures, a share; null: no figure lost"},               \
+    {                                                                                              \
+        "action", FIELD_ENUM(s, action, action_names),                                             \
+            .words = "what the site's policy says is to be done"                                   \
     }
 
 static const struct schema_field header_fields[] = {
@@ -330,9 +340,7 @@ static const struct schema_field node_fields[] = {
     NODE_ROW(struct inventory_node, "null: a slot or a model, as the finding says"),
     {"finding", FIELD_TEXT(struct inventory_node, finding), .flags = SCHEMA_NULL,
      .privacy = SCHEMA_PRIVATE_TEXT},
-    {"kind", FIELD_ENUM(struct inventory_node, kind, inventory_kind_names), .flags = SCHEMA_PRESENT,
-     .count_offset = SCHEMA_OFFSET(struct inventory_node, accused, bool),
-     .words = "null: nobody is flagged; otherwise the GPUs listed are outliers"},
+    VERDICT_ROWS(struct inventory_node),
     {"gpus", FIELD_TEXTS(struct inventory_node, gpus, gpu_count), .privacy = SCHEMA_PRIVATE_GPU,
      .words = "UUIDs of the GPUs concerned"},
 };
@@ -344,58 +352,45 @@ static const struct schema node_schema = {
     .words = "What is to be said of a node, a slot or a model as a whole. What is wrong by a rule, "
              "which needs no peers, is also among the outliers, GPU by GPU."};
 
-static const struct schema_field finding_fields[] = {
-    {"metric", FIELD_TEXT(struct inventory_finding, metric)},
-    {"value", FIELD_F64(struct inventory_finding, value), .flags = SCHEMA_NULL},
-    {"expected", FIELD_F64(struct inventory_finding, expected), .flags = SCHEMA_NULL},
-    {"unit", FIELD_TEXT(struct inventory_finding, unit), .flags = SCHEMA_NULL},
-    {"deviation", FIELD_F64(struct inventory_finding, deviation), .flags = SCHEMA_NULL,
+static const struct schema_field evidence_fields[] = {
+    {"metric", FIELD_TEXT(struct inventory_evidence, metric)},
+    {"value", FIELD_F64(struct inventory_evidence, value), .flags = SCHEMA_NULL},
+    {"expected", FIELD_F64(struct inventory_evidence, expected), .flags = SCHEMA_NULL},
+    {"unit", FIELD_TEXT(struct inventory_evidence, unit), .flags = SCHEMA_NULL},
+    {"deviation", FIELD_F64(struct inventory_evidence, deviation), .flags = SCHEMA_NULL,
      .words = "share of the expected value"},
-    {"score", FIELD_F64(struct inventory_finding, score), .flags = SCHEMA_NULL,
+    {"score", FIELD_F64(struct inventory_evidence, score), .flags = SCHEMA_NULL,
      .words = "robust z; null where the basis is neither a fleet nor the world"},
-    {"basis", FIELD_TEXT(struct inventory_finding, basis), .flags = SCHEMA_NULL,
+    {"basis", FIELD_TEXT(struct inventory_evidence, basis), .flags = SCHEMA_NULL,
      .words = "fleet, reference, baseline, world or rule"},
-    {"cause", FIELD_TEXT(struct inventory_finding, cause), .flags = SCHEMA_NULL,
+    {"cause", FIELD_TEXT(struct inventory_evidence, cause), .flags = SCHEMA_NULL,
      .privacy = SCHEMA_PRIVATE_TEXT},
-    {"confirmed", FIELD_TEXT(struct inventory_finding, confirmed), .flags = SCHEMA_OPTIONAL,
+    {"confirmed", FIELD_TEXT(struct inventory_evidence, confirmed), .flags = SCHEMA_OPTIONAL,
      .pattern = "^(2 of 2|1 of 2|by its cause|by ([2-9]|[1-9][0-9]+) figures|no)$",
      .words = "what else shows the deviation: `2 of 2` measurements, `1 of 2`, `by 3 figures`, `by "
               "its cause`, `no`"},
 };
-static const struct schema finding_schema = {.name = "finding",
-                                             .size = sizeof(struct inventory_finding),
-                                             SCHEMA_FIELDS(finding_fields),
-                                             .style = WRITER_FLOW,
-                                             .words = "One deviation of one GPU."};
-
-#define OUTLIER_ROWS                                                                               \
-    UUID_ROW(struct inventory_outlier), NODE_ROW(struct inventory_outlier, NULL),                  \
-        PCI_ROW(struct inventory_outlier),                                                         \
-    {                                                                                              \
-        "model", FIELD_TEXT(struct inventory_outlier, model), .flags = SCHEMA_NULL                 \
-    }
-#define FINDINGS_ROW                                                                               \
-    {                                                                                              \
-        "findings", FIELD_LIST(struct inventory_outlier, findings, finding_count,                  \
-                               struct inventory_finding, &finding_schema)                          \
-    }
+static const struct schema evidence_schema = {.name = "evidence",
+                                              .size = sizeof(struct inventory_evidence),
+                                              SCHEMA_FIELDS(evidence_fields),
+                                              .style = WRITER_FLOW,
+                                              .words = "One deviation of one GPU."};
 
 static const struct schema_field outlier_fields[] = {
-    OUTLIER_ROWS,
-    {"kind", FIELD_ENUM(struct inventory_outlier, kind, inventory_kind_names)},
-    FINDINGS_ROW,
+    UUID_ROW(struct inventory_outlier),
+    NODE_ROW(struct inventory_outlier, NULL),
+    PCI_ROW(struct inventory_outlier),
+    {"model", FIELD_TEXT(struct inventory_outlier, model), .flags = SCHEMA_NULL},
+    VERDICT_ROWS(struct inventory_outlier),
+    {"evidence", FIELD_LIST(struct inventory_outlier, evidence, evidence_count,
+                            struct inventory_evidence, &evidence_schema)},
 };
-static const struct schema outlier_schema = {.name = "outlier",
-                                             .size = sizeof(struct inventory_outlier),
-                                             SCHEMA_FIELDS(outlier_fields),
-                                             .words = "A GPU that deviates, and why."};
-
-static const struct schema_field watched_fields[] = {OUTLIER_ROWS, FINDINGS_ROW};
-static const struct schema watched_schema = {
-    .name = "watched",
+static const struct schema outlier_schema = {
+    .name = "outlier",
     .size = sizeof(struct inventory_outlier),
-    SCHEMA_FIELDS(watched_fields),
-    .words = "A GPU with deviations that are too small to flag it."};
+    SCHEMA_FIELDS(outlier_fields),
+    .words = "A GPU that deviates, and why. `outliers` has what is alerted or drained, `watch` "
+             "what is only told."};
 
 static const struct schema_field unmeasured_fields[] = {
     NODE_ROW(struct inventory_unmeasured, NULL),
@@ -427,7 +422,7 @@ static const struct schema_field inventory_fields[] = {
     {"outliers", FIELD_LIST(struct inventory, outliers, outlier_count, struct inventory_outlier,
                             &outlier_schema)},
     {"watch",
-     FIELD_LIST(struct inventory, watch, watch_count, struct inventory_outlier, &watched_schema)},
+     FIELD_LIST(struct inventory, watch, watch_count, struct inventory_outlier, &outlier_schema)},
     {"unmeasured", FIELD_LIST(struct inventory, unmeasured, unmeasured_count,
                               struct inventory_unmeasured, &unmeasured_schema)},
 };
@@ -438,14 +433,31 @@ const struct schema inventory_schema = {
     .words = "What gpumemtopo-survey writes: a fleet's GPUs, their memory hierarchies by model, "
              "and what is odd about them."};
 
-const char *inventory_kind_name(enum inventory_kind kind)
+const char *verdict_name(enum verdict verdict)
 {
-    return inventory_kind_names[kind];
+    return verdict_names[verdict];
 }
 
 bool inventory_value_is_good(const struct inventory_value *value)
 {
     return value->status == MEASURE_OK && value->bound == MEASURE_EXACT && isfinite(value->value);
+}
+
+const char *action_name(enum action action)
+{
+    return action_names[action];
+}
+
+enum action inventory_action(const struct inventory *inventory)
+{
+    enum action most = ACTION_NOTHING;
+    for (size_t i = 0; i < inventory->outlier_count; i++)
+        if (inventory->outliers[i].action > most)
+            most = inventory->outliers[i].action;
+    for (size_t i = 0; i < inventory->node_finding_count; i++)
+        if (inventory->node_findings[i].action > most)
+            most = inventory->node_findings[i].action;
+    return most == ACTION_NOTHING && inventory->watch_count ? ACTION_TELL : most;
 }
 
 bool inventory_is_incomplete(const struct inventory *inventory)
@@ -475,6 +487,11 @@ void inventory_put_measured_by(const struct inventory *inventory, struct strbuf 
 void inventory_gpu_fini(struct inventory_gpu *gpu)
 {
     schema_fini(&inventory_gpu_schema, gpu);
+}
+
+void inventory_node_fini(struct inventory_node *node)
+{
+    schema_fini(&node_schema, node);
 }
 
 void inventory_fini(struct inventory *inventory)

@@ -12,7 +12,7 @@
 #include "inventory/measure.h"
 #include "schema/schema.h"
 
-enum { INVENTORY_SCHEMA = 3 };
+enum { INVENTORY_SCHEMA = 4 };
 
 /* The finding of a node on which a rank ran but saw no GPU. */
 extern const char inventory_bare_node[];
@@ -68,7 +68,7 @@ struct inventory_gpu {
     struct facts load;           /* how its load began; the curve, if it is bad (curves.h) */
 };
 
-struct inventory_finding {
+struct inventory_evidence {
     char *metric;
     double value, expected;
     char *unit;
@@ -79,26 +79,45 @@ struct inventory_finding {
     char *confirmed; /* what else shows the deviation, e.g. "2 of 2"; NULL: nothing */
 };
 
-enum inventory_kind { KIND_FAILING, KIND_DEGRADED, KIND_MISCONFIGURED, KIND_MISMATCHED };
-extern const char *const inventory_kind_names[5]; /* by kind, then NULL */
-const char *inventory_kind_name(enum inventory_kind kind);
+/* What the evidence about a GPU or a node means, the most severe first. */
+enum verdict {
+    VERDICT_FAILING,
+    VERDICT_DEGRADED,
+    VERDICT_MISCONFIGURED,
+    VERDICT_MISMATCHED,   /* other hardware than its model */
+    VERDICT_UNSTEADY,     /* its figures scatter */
+    VERDICT_BUILT_SLOWER, /* what it was built with costs; nothing is wrong with it */
+    VERDICT_UNKNOWN,      /* noticed, not certain */
+    VERDICT_COUNT
+};
+extern const char *const verdict_names[VERDICT_COUNT + 1]; /* by verdict, then NULL */
+const char *verdict_name(enum verdict verdict);
 
-/* An outlier, or in `watch` a deviation too small to accuse the GPU (then kind is not written). */
+/* What the site's policy says is to be done. The judge decides it (judge/policy.h); everybody else
+ * reads it. */
+enum action { ACTION_NOTHING, ACTION_TELL, ACTION_ALERT, ACTION_DRAIN, ACTION_COUNT };
+extern const char *const action_names[ACTION_COUNT + 1]; /* by action, then NULL */
+const char *action_name(enum action action);
+
+/* A GPU of `outliers`: alert or drain; of `watch`: tell. */
 struct inventory_outlier {
     char *uuid, *node, *pci, *model;
-    enum inventory_kind kind;
-    struct inventory_finding *findings;
-    size_t finding_count;
+    enum verdict verdict; /* the most severe one */
+    double loss;          /* the largest loss of its figures, a share; NaN: none lost */
+    enum action action;   /* the strongest one */
+    struct inventory_evidence *evidence;
+    size_t evidence_count;
 };
 
 /* A finding about a whole node (node NULL: about a slot or a model). */
 struct inventory_node {
     char *node;
     char *finding; /* inventory_bare_node, ... */
-    bool accused;  /* its GPUs are outliers; findings that need no peers are also listed with each
-                      GPU */
-    enum inventory_kind kind; /* only when accused */
-    char **gpus;              /* UUIDs of the GPUs concerned */
+    enum verdict verdict;
+    double loss;
+    enum action action; /* from ACTION_ALERT on its GPUs are outliers; findings that need no peers
+                           are also listed with each GPU */
+    char **gpus;        /* UUIDs of the GPUs concerned */
     size_t gpu_count;
 };
 
@@ -149,7 +168,11 @@ extern const struct schema inventory_schema, inventory_gpu_schema;
 /* An exact number with status ok. */
 bool inventory_value_is_good(const struct inventory_value *value);
 
-/* GPUs were not measured, or may be missing: the exit code of what made the file is 4. */
+/* The strongest action of all entries. Something is to be drained: the exit code of what made the
+ * file is 3. */
+enum action inventory_action(const struct inventory *inventory);
+
+/* The same if GPUs were not measured, or may be missing: 4. */
 bool inventory_is_incomplete(const struct inventory *inventory);
 
 /* The versions of the program that measured the GPUs: at least one. */
@@ -159,6 +182,7 @@ void inventory_put_measured_by(const struct inventory *inventory, struct strbuf 
 
 void inventory_fini(struct inventory *inventory);
 void inventory_gpu_fini(struct inventory_gpu *gpu);
+void inventory_node_fini(struct inventory_node *node);
 
 /* The YAML text: fixed key order, block style, innermost maps in flow style. The same inventory
  * gives the same bytes. Errors only set out_text->failed. */

@@ -14,7 +14,7 @@ enum { XID_LIST_MAX = 16 };
 struct xid {
     unsigned number;
     bool accuses; /* false: the GPU is only watched */
-    enum inventory_kind kind;
+    enum verdict verdict;
     const char *meaning;
 };
 

@@ -160,11 +160,11 @@ double judge_worse_share(enum judge_worse worse, double deviation)
 }
 
 const struct throttle_reason throttle_reasons[THROTTLE_REASONS + 1] = {
-    {"hw_power_brake", KIND_DEGRADED, true, "the power brake of the node slows the GPU down"},
-    {"hw_thermal", KIND_DEGRADED, true, "the hardware slows down for heat"},
-    {"hw_slowdown", KIND_DEGRADED, true, "the hardware slows down for heat or power"},
-    {"sw_thermal", KIND_DEGRADED, false, "throttled for heat"},
-    {"applications_clocks", KIND_MISCONFIGURED, false, "held at its application clock"},
-    {"sync_boost", KIND_MISCONFIGURED, false, "held at the clock of its sync boost group"},
-    {"power_cap", KIND_DEGRADED, false, "at its power cap"},
+    {"hw_power_brake", VERDICT_DEGRADED, true, "the power brake of the node slows the GPU down"},
+    {"hw_thermal", VERDICT_DEGRADED, true, "the hardware slows down for heat"},
+    {"hw_slowdown", VERDICT_DEGRADED, true, "the hardware slows down for heat or power"},
+    {"sw_thermal", VERDICT_DEGRADED, false, "throttled for heat"},
+    {"applications_clocks", VERDICT_MISCONFIGURED, false, "held at its application clock"},
+    {"sync_boost", VERDICT_MISCONFIGURED, false, "held at the clock of its sync boost group"},
+    {"power_cap", VERDICT_DEGRADED, false, "at its power cap"},
 };

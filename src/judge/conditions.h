@@ -41,7 +41,7 @@ double judge_worse_share(enum judge_worse worse, double deviation);
 /* One reason for a lowered clock, as `health.throttle` names it. */
 struct throttle_reason {
     const char *name;
-    enum inventory_kind kind;
+    enum verdict verdict;
     bool wrong; /* on any GPU: no healthy GPU in a healthy node has this reason */
     const char *words;
 };

@@ -400,7 +400,7 @@ static void consensus_identity(const struct fleet *fleet, const struct group *gr
 
 static bool gpu_is_healthy(const struct fleet_gpu *gpu)
 {
-    return fleet_judged(gpu) && !gpu->outlier;
+    return fleet_judged(gpu) && !gpu->deviates;
 }
 
 static bool gpu_is_busy(const struct fleet_gpu *gpu)

@@ -65,7 +65,8 @@ struct fleet_gpu {
     bool measured; /* completely; the GPU may have been busy */
     bool busy;     /* another process computed: not compared with, not accused */
     bool sliced;   /* a virtual GPU: others may compute on the same GPU, and nobody sees it */
-    bool outlier;  /* accused, alone or with others */
+    bool deviates; /* in something that is sure, alone or with others */
+    bool outlier;  /* it is alerted or drained, alone or with others */
     uint32_t group;
     uint32_t population; /* index into fleet.populations; GROUP_NONE: as group */
 };

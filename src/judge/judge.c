@@ -275,4 +275,5 @@ void judge_finish(struct judge *judge, struct inventory *inventory)
     }
     verdict_mark_outliers(judge);
     judge_fill_inventory(judge, inventory);
+    verdict_drop_places(inventory);
 }

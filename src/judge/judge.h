@@ -12,6 +12,7 @@
 #include "catalogue/metrics.h"
 #include "inventory/gpu_result.h"
 #include "inventory/inventory.h"
+#include "judge/policy.h"
 
 /* How one metric is judged. */
 struct judge_metric {
@@ -37,11 +38,12 @@ struct judge_config {
     size_t node_size_count;
     struct judge_metric *metrics;
     size_t metric_count;
+    struct policy policy;
 };
 
-/* Reads the `judge` mapping of the survey configuration. */
-int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_config,
-                      struct err *err);
+/* Reads the mappings `judge` and `policy` (NULL: the default) of the survey configuration. */
+int judge_config_read(const struct yaml_node *mapping, const struct yaml_node *policy,
+                      struct judge_config *out_config, struct err *err);
 void judge_config_fini(struct judge_config *config);
 
 struct judge_references;
@@ -94,8 +96,5 @@ void judge_finish(struct judge *judge, struct inventory *inventory);
 /* Appends to the nodes of a finished inventory, whose unmeasured ranks are added: nodes with fewer
  * GPUs than expected. */
 void judge_missing_gpus(const struct judge_basis *basis, struct inventory *inventory);
-
-/* How many nodes are accused without one of their GPUs: GPUs are missing there. */
-size_t judge_accused_nodes(const struct inventory *inventory);
 
 #endif

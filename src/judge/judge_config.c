@@ -1,4 +1,4 @@
-/* Reads the `judge` mapping of the survey configuration. */
+/* Reads the mappings `judge` and `policy` of the survey configuration. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,8 +132,8 @@ struct judge_fields {
     const struct yaml_node *metrics;
 };
 
-int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_config,
-                      struct err *err)
+int judge_config_read(const struct yaml_node *mapping, const struct yaml_node *policy,
+                      struct judge_config *out_config, struct err *err)
 {
     static const struct yaml_field fields[] = {
         {"false_alarms", YAML_F64, offsetof(struct judge_fields, false_alarms), true, 1e-12, 1},
@@ -152,6 +152,8 @@ int judge_config_read(const struct yaml_node *mapping, struct judge_config *out_
         rc = judge_read_node_sizes(read.node_sizes, &config, err);
     if (!rc)
         rc = judge_read_metrics(read.metrics, &config, err);
+    if (!rc)
+        rc = policy_read(policy, &config.policy, err);
     if (rc)
         judge_config_fini(&config);
     else
@@ -167,5 +169,6 @@ void judge_config_fini(struct judge_config *config)
     for (size_t i = 0; i < config->node_size_count; i++)
         free(config->node_sizes[i].pattern);
     free(config->node_sizes);
+    policy_fini(&config->policy);
     *config = (struct judge_config){0};
 }

@@ -1,9 +1,10 @@
-/* The verdicts: one table says what the evidence of an issue means; the lists of the inventory are
- * made from it. */
+/* The verdicts: one table says how sure the evidence of an issue is; the lists of the inventory are
+ * made from it and from the policy. */
 #include "judge/verdict.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"
@@ -14,58 +15,58 @@
 #define ANY(kind) EVIDENCE_SET(kind)
 
 /* docs/JUDGE.md has the same table; tests/judge/test_verdict.c compares them. */
-const struct verdict_row verdict_rows[] = {
+const struct certainty_row certainty_rows[] = {
     /* What is not listed. */
-    {.context = CONTEXT_OTHER_BASIS, .verdict = VERDICT_IGNORED},
-    {.any = ANY(DUPLICATE), .verdict = VERDICT_IGNORED},
+    {.context = CONTEXT_OTHER_BASIS, .certainty = CERTAINTY_IGNORED},
+    {.any = ANY(DUPLICATE), .certainty = CERTAINTY_IGNORED},
     {.none = ANY(WORKER) | ANY(NO_ANSWER),
      .context = CONTEXT_UNMEASURED,
      .but_not = CONTEXT_TRIED_TWICE,
-     .verdict = VERDICT_IGNORED},
+     .certainty = CERTAINTY_IGNORED},
     {.none = ANY(WORKER) | ANY(NO_ANSWER) | ANY(FAULT) | ANY(MINORITY),
      .context = CONTEXT_UNMEASURED,
-     .verdict = VERDICT_IGNORED},
-    /* What takes an accusation back. */
-    {.context = CONTEXT_BUSY, .verdict = VERDICT_WATCHED},
+     .certainty = CERTAINTY_IGNORED},
+    /* What is not sure after all. */
+    {.context = CONTEXT_BUSY, .certainty = CERTAINTY_UNSURE},
     {.none = ANY(FAULT) | ANY(MINORITY) | ANY(NO_ANSWER),
      .context = CONTEXT_SLICED,
-     .verdict = VERDICT_WATCHED},
+     .certainty = CERTAINTY_UNSURE},
     {.any = ANY(NOT_SEEN_AGAIN) | ANY(NOT_REPEATED) | ANY(NOT_CONFIRMED),
-     .verdict = VERDICT_WATCHED},
-    {.any = ANY(ALONE) | ANY(NODE_IS_FINE), .verdict = VERDICT_WATCHED},
-    /* What accuses, also one of a divided model. */
-    {.any = ANY(HELD) | ANY(THROTTLED) | ANY(WEAK_NODE), .verdict = VERDICT_ACCUSED},
-    {.any = ANY(GROUP), .verdict = VERDICT_WATCHED},
-    /* What accuses by itself. */
-    {.any = ANY(FAULT) | ANY(MINORITY) | ANY(NO_ANSWER), .verdict = VERDICT_ACCUSED},
+     .certainty = CERTAINTY_UNSURE},
+    {.any = ANY(ALONE) | ANY(NODE_IS_FINE), .certainty = CERTAINTY_UNSURE},
+    /* What is sure, also of a GPU of a divided model. */
+    {.any = ANY(HELD) | ANY(THROTTLED) | ANY(WEAK_NODE), .certainty = CERTAINTY_SURE},
+    {.any = ANY(GROUP), .certainty = CERTAINTY_UNSURE},
+    /* What is sure by itself. */
+    {.any = ANY(FAULT) | ANY(MINORITY) | ANY(NO_ANSWER), .certainty = CERTAINTY_SURE},
     {.any = ANY(BEYOND) | ANY(JOINING) | ANY(UNSTEADY) | ANY(CONSEQUENCE),
-     .verdict = VERDICT_ACCUSED},
-    {.any = ANY(SHARED) | ANY(GPUS_MISSING), .verdict = VERDICT_ACCUSED},
-    {.verdict = VERDICT_WATCHED},
+     .certainty = CERTAINTY_SURE},
+    {.any = ANY(SHARED) | ANY(GPUS_MISSING), .certainty = CERTAINTY_SURE},
+    {.certainty = CERTAINTY_UNSURE},
 };
-const size_t verdict_row_count = COUNT_OF(verdict_rows);
+const size_t certainty_row_count = COUNT_OF(certainty_rows);
 
-const char *verdict_name(enum verdict verdict)
+const char *certainty_name(enum certainty certainty)
 {
-    static const char *const names[] = {"ignored", "watched", "flagged"};
-    return names[verdict];
+    static const char *const names[] = {"ignored", "unsure", "sure"};
+    return names[certainty];
 }
 
-static enum verdict verdict_look_up(evidence_set evidence, unsigned context)
+static enum certainty certainty_look_up(evidence_set evidence, unsigned context)
 {
-    const struct verdict_row *row = verdict_rows;
+    const struct certainty_row *row = certainty_rows;
     while ((row->any && !(row->any & evidence)) || (row->none & evidence) ||
            (row->context & ~context) || (row->but_not & context))
         row++;
-    return row->verdict;
+    return row->certainty;
 }
 
-enum verdict verdict_by_evidence(const struct issue *issue)
+enum certainty certainty_by_evidence(const struct issue *issue)
 {
-    return verdict_look_up(issue->evidence, 0);
+    return certainty_look_up(issue->evidence, 0);
 }
 
-enum verdict verdict_of(const struct judge *judge, const struct issue *issue)
+enum certainty certainty_of(const struct judge *judge, const struct issue *issue)
 {
     const struct fleet_gpu *gpu = &judge->fleet.gpus[issue->gpu];
     bool failed =
@@ -76,56 +77,105 @@ enum verdict verdict_of(const struct judge *judge, const struct issue *issue)
     if (!gpu->measured)
         context |= CONTEXT_UNMEASURED;
     if (!gpu->measured && failed && gpu->run.first_status != GPU_OK && issue->basis == BASIS_RULE &&
-        issue_finding(judge, issue)->kind == KIND_FAILING)
+        issue_finding(judge, issue)->verdict == VERDICT_FAILING)
         context |= CONTEXT_TRIED_TWICE;
     if (gpu->busy)
         context |= CONTEXT_BUSY;
     if (gpu->sliced)
         context |= CONTEXT_SLICED;
-    return verdict_look_up(issue->evidence, context);
+    return certainty_look_up(issue->evidence, context);
+}
+
+/* Facts are no figures: a limit that is lower by a third need not cost anything. */
+static bool metric_is_fact(const char *metric)
+{
+    static const char *const sets[] = {"config.", "health.", "hardware.", "board."};
+    for (size_t i = 0; i < COUNT_OF(sets); i++)
+        if (strncmp(metric, sets[i], strlen(sets[i])) == 0)
+            return true;
+    return false;
+}
+
+double verdict_loss(const struct judge_config *config, const char *metric,
+                    const struct finding *finding)
+{
+    enum judge_worse worse = finding->rule < 0 ? JUDGE_ANY : config->metrics[finding->rule].worse;
+    double loss = worse == JUDGE_LOWER    ? -finding->deviation
+                  : worse == JUDGE_HIGHER ? finding->deviation
+                                          : fabs(finding->deviation);
+    if (!(loss > 0) || metric_is_fact(metric))
+        return NAN;
+    return measure_digits(policy_cost(&config->policy, metric, loss), 3);
+}
+
+/* An issue with its verdict, its loss and what is to be done. */
+struct judged_issue {
+    uint32_t place; /* of its GPU in fleet.order */
+    enum verdict verdict;
+    enum action action;
+    double loss;
+    const struct finding *finding;
+};
+
+/* NOTHING also for what is not listed. */
+static struct judged_issue issue_judge(const struct judge *judge, const struct issue *issue)
+{
+    const struct judge_config *config = judge->basis.config;
+    enum certainty certainty = certainty_of(judge, issue);
+    const struct finding *finding = issue_finding(judge, issue);
+    const bool sure = certainty == CERTAINTY_SURE;
+    double loss = verdict_loss(config, fleet_text(&judge->fleet, issue->metric), finding);
+    return (struct judged_issue){
+        .verdict = sure ? finding->verdict : VERDICT_UNKNOWN,
+        .action = certainty == CERTAINTY_IGNORED
+                      ? ACTION_NOTHING
+                      : policy_action(&config->policy, finding->verdict, loss, sure),
+        .loss = loss,
+        .finding = finding,
+    };
+}
+
+/* What is listed with its place is not listed with each GPU, except findings by rule. */
+static bool issue_is_of_place(const struct issue *issue)
+{
+    return issue_has(issue, EVIDENCE_SET(SHARED)) && issue->basis != BASIS_RULE;
 }
 
 void verdict_mark_outliers(struct judge *judge)
 {
     for (size_t i = 0; i < judge->findings.issue_count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
-        if (verdict_of(judge, issue) == VERDICT_ACCUSED)
-            judge->fleet.gpus[issue->gpu].outlier = true;
+        struct fleet_gpu *gpu = &judge->fleet.gpus[issue->gpu];
+        gpu->deviates |= certainty_of(judge, issue) == CERTAINTY_SURE;
+        gpu->outlier |=
+            !issue_is_of_place(issue) && issue_judge(judge, issue).action >= ACTION_ALERT;
     }
 }
-
-/* An issue that is listed for its GPU. */
-struct listed_issue {
-    uint32_t place; /* of its GPU in fleet.order */
-    bool accused;
-    const struct finding *finding;
-};
 
 static double finding_size(const struct finding *finding)
 {
     return isnan(finding->deviation) ? 0 : fabs(finding->deviation);
 }
 
-/* By GPU; then accusations first, then the most severe kind, then the largest deviation. */
-static int listed_issue_order(const void *left, const void *right, void *user)
+/* By GPU; then by list; then the most severe verdict, then the largest deviation. */
+static int judged_issue_order(const void *left, const void *right, void *user)
 {
     const struct fleet *fleet = user;
-    const struct listed_issue *a = left, *b = right;
+    const struct judged_issue *a = left, *b = right;
     const struct finding *fa = a->finding, *fb = b->finding;
     if (a->place != b->place)
         return a->place < b->place ? -1 : 1;
-    if (a->accused != b->accused)
-        return a->accused ? -1 : 1;
-    if (fa->kind != fb->kind)
-        return fa->kind < fb->kind ? -1 : 1;
+    if ((a->action == ACTION_TELL) != (b->action == ACTION_TELL))
+        return b->action == ACTION_TELL ? -1 : 1;
+    if (fa->verdict != fb->verdict)
+        return fa->verdict < fb->verdict ? -1 : 1;
     if (finding_size(fa) != finding_size(fb))
         return finding_size(fa) > finding_size(fb) ? -1 : 1;
     int order = str_order(fleet_text(fleet, fa->metric), fleet_text(fleet, fb->metric));
     return order ? order : (fa->basis > fb->basis) - (fa->basis < fb->basis);
 }
 
-/* What is listed with its place is not listed with each GPU, except findings by rule. */
-static size_t verdict_collect(const struct judge *judge, struct listed_issue *out_listed)
+static size_t verdict_collect(const struct judge *judge, struct judged_issue *out_issues)
 {
     const struct fleet *fleet = &judge->fleet;
     uint32_t *places = mem_array(fleet->count, sizeof *places);
@@ -134,25 +184,21 @@ static size_t verdict_collect(const struct judge *judge, struct listed_issue *ou
         places[fleet->order[i]] = (uint32_t)i;
     for (size_t i = 0; i < judge->findings.issue_count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
-        enum verdict verdict = verdict_of(judge, issue);
-        if (verdict == VERDICT_IGNORED ||
-            (issue_has(issue, EVIDENCE_SET(SHARED)) && issue->basis != BASIS_RULE))
-            continue;
-        out_listed[count++] = (struct listed_issue){places[issue->gpu], verdict == VERDICT_ACCUSED,
-                                                    issue_finding(judge, issue)};
+        out_issues[count] = issue_judge(judge, issue);
+        out_issues[count].place = places[issue->gpu];
+        count += out_issues[count].action != ACTION_NOTHING && !issue_is_of_place(issue);
     }
     free(places);
     if (count)
-        sort_stable_with(out_listed, count, sizeof *out_listed, listed_issue_order, (void *)fleet);
+        sort_stable_with(out_issues, count, sizeof *out_issues, judged_issue_order, (void *)fleet);
     return count;
 }
 
-static void outlier_add_finding(struct inventory_outlier *entry, size_t room,
-                                const struct fleet *fleet, const struct finding *finding)
+static void outlier_add_issue(struct inventory_outlier *entry, const struct fleet *fleet,
+                              const struct judged_issue *issue)
 {
-    if (!entry->findings)
-        entry->findings = mem_array(room, sizeof *entry->findings);
-    entry->findings[entry->finding_count++] = (struct inventory_finding){
+    const struct finding *finding = issue->finding;
+    entry->evidence[entry->evidence_count++] = (struct inventory_evidence){
         .metric = str_copy(fleet_text(fleet, finding->metric)),
         .unit = str_copy(finding->unit ? fleet_text(fleet, finding->unit) : ""),
         .basis = str_copy(basis_name(finding->basis)),
@@ -163,66 +209,96 @@ static void outlier_add_finding(struct inventory_outlier *entry, size_t room,
         .deviation = measure_digits(finding->deviation, 3),
         .score = measure_digits(finding->score, 3),
     };
-    /* The most severe kind is kept: the enumeration begins with it. */
-    if (finding->kind < entry->kind)
-        entry->kind = finding->kind;
+    if (issue->verdict < entry->verdict) /* the enumeration begins with the most severe one */
+        entry->verdict = issue->verdict;
+    if (issue->action > entry->action)
+        entry->action = issue->action;
+    entry->loss = fmax(entry->loss, issue->loss); /* NaN only if both are */
 }
 
-/* Fills one list with the issues that are accused, or with those that are not. */
-static void verdict_fill(const struct fleet *fleet, const struct listed_issue *listed, size_t count,
-                         bool accused, struct inventory_outlier **out_list, size_t *out_count)
+/* Fills one list: of what is alerted or drained, or of what is told. */
+static void verdict_fill(const struct fleet *fleet, const struct judged_issue *issues, size_t count,
+                         bool told, struct inventory_outlier **out_list, size_t *out_count)
 {
     size_t capacity = 0;
     for (size_t i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && listed[i].place == listed[end].place &&
-                          listed[i].accused == listed[end].accused;)
+        const bool is_told = issues[i].action == ACTION_TELL;
+        for (end = i + 1; end < count && issues[i].place == issues[end].place &&
+                          is_told == (issues[end].action == ACTION_TELL);)
             end++;
-        if (listed[i].accused != accused)
+        if (is_told != told)
             continue;
-        const struct fleet_gpu *gpu = &fleet->gpus[listed[i].finding->gpu];
+        const struct fleet_gpu *gpu = &fleet->gpus[issues[i].finding->gpu];
         *out_list = mem_grow(*out_list, &capacity, *out_count + 1, sizeof **out_list);
         struct inventory_outlier *entry = &(*out_list)[(*out_count)++];
         *entry = (struct inventory_outlier){
-            .kind = KIND_MISMATCHED,
             .uuid = str_copy(fleet_text(fleet, gpu->uuid)),
             .node = str_copy(fleet_text(fleet, gpu->node)),
             .pci = str_copy(fleet_text(fleet, gpu->pci)),
             .model = str_copy(gpu->group == GROUP_NONE ? NULL : fleet->groups[gpu->group].id),
+            .verdict = VERDICT_UNKNOWN,
+            .loss = NAN,
+            .evidence = mem_array(end - i, sizeof *entry->evidence),
         };
         for (size_t k = i; k < end; k++)
-            outlier_add_finding(entry, end - i, fleet, listed[k].finding);
+            outlier_add_issue(entry, fleet, &issues[k]);
     }
+}
+
+void verdict_drop_places(struct inventory *inventory)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < inventory->node_finding_count; i++) {
+        struct inventory_node *place = &inventory->node_findings[i];
+        if (place->action != ACTION_NOTHING)
+            inventory->node_findings[kept++] = *place;
+        else
+            inventory_node_fini(place);
+    }
+    inventory->node_finding_count = kept;
 }
 
 void verdict_lists(const struct judge *judge, struct inventory *inventory)
 {
-    struct listed_issue *listed = mem_array(judge->findings.issue_count, sizeof *listed);
-    size_t count = verdict_collect(judge, listed);
-    verdict_fill(&judge->fleet, listed, count, true, &inventory->outliers,
+    struct judged_issue *issues = mem_array(judge->findings.issue_count + 1, sizeof *issues);
+    size_t count = verdict_collect(judge, issues);
+    verdict_fill(&judge->fleet, issues, count, false, &inventory->outliers,
                  &inventory->outlier_count);
-    verdict_fill(&judge->fleet, listed, count, false, &inventory->watch, &inventory->watch_count);
-    free(listed);
+    verdict_fill(&judge->fleet, issues, count, true, &inventory->watch, &inventory->watch_count);
+    free(issues);
 }
 
-struct inventory_node *verdict_add_place(struct inventory *inventory, enum evidence evidence,
-                                         enum inventory_kind kind, const char *node, char *finding)
+static struct inventory_node *places_add(struct inventory *inventory,
+                                         const struct inventory_node *entry)
 {
     size_t count = inventory->node_finding_count++;
     inventory->node_findings =
         mem_resize(inventory->node_findings, count, count + 1, sizeof *inventory->node_findings);
-    struct inventory_node *entry = &inventory->node_findings[count];
-    *entry = (struct inventory_node){
-        .node = str_copy(node),
-        .finding = finding,
-        .accused = verdict_look_up((evidence_set)1 << evidence, 0) == VERDICT_ACCUSED,
-        .kind = kind,
-    };
-    return entry;
+    inventory->node_findings[count] = *entry;
+    return &inventory->node_findings[count];
 }
 
-void verdict_add_remark(struct inventory *inventory, char *text)
+struct inventory_node *verdict_add_place(const struct judge_config *config,
+                                         struct inventory *inventory, enum evidence evidence,
+                                         enum verdict verdict, double loss, const char *node,
+                                         char *finding)
 {
-    verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);
+    bool sure = certainty_look_up((evidence_set)1 << evidence, 0) == CERTAINTY_SURE;
+    return places_add(inventory, &(struct inventory_node){
+                                     .node = str_copy(node),
+                                     .finding = finding,
+                                     .verdict = sure ? verdict : VERDICT_UNKNOWN,
+                                     .loss = loss,
+                                     .action = policy_action(&config->policy, verdict, loss, sure),
+                                 });
+}
+
+struct inventory_node *verdict_add_remark(struct inventory *inventory, char *text)
+{
+    return places_add(inventory, &(struct inventory_node){.finding = text,
+                                                          .verdict = VERDICT_UNKNOWN,
+                                                          .loss = NAN,
+                                                          .action = ACTION_TELL});
 }
 
 void verdict_add_place_gpu(struct inventory_node *entry, const char *uuid)

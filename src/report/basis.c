@@ -57,8 +57,9 @@ int report_basis_load_config(const char *path, struct report_basis *basis, struc
                                              {"start_timeout_s", YAML_NODE, sizeof(void *)},
                                              {"start_patience_s", YAML_NODE, sizeof(void *)},
                                              {"load", YAML_NODE, sizeof(void *)},
-                                             {"memory", YAML_NODE, sizeof(void *)}};
-    const struct yaml_node *judge_and_other[2] = {NULL};
+                                             {"memory", YAML_NODE, sizeof(void *)},
+                                             {"policy", YAML_NODE, 2 * sizeof(void *)}};
+    const struct yaml_node *judge_other_policy[3] = {NULL};
     struct yaml_doc *doc = NULL;
     char *shipped = NULL;
     int rc = path ? 0 : shipped_path("survey.yaml", &shipped, err);
@@ -68,9 +69,9 @@ int report_basis_load_config(const char *path, struct report_basis *basis, struc
     free(shipped);
     if (rc)
         return rc;
-    rc = yaml_read_fields(yaml_root(doc), keys, COUNT_OF(keys), judge_and_other, err);
+    rc = yaml_read_fields(yaml_root(doc), keys, COUNT_OF(keys), judge_other_policy, err);
     if (!rc)
-        rc = judge_config_read(judge_and_other[0], &basis->config, err);
+        rc = judge_config_read(judge_other_policy[0], judge_other_policy[2], &basis->config, err);
     yaml_destroy(doc);
     return rc;
 }

@@ -71,7 +71,7 @@ static void drain_put_field(struct strbuf *out, const char *text, size_t chars_m
 
 void drain_reason_put(struct strbuf *out, const struct drain_reason *reason)
 {
-    strbuf_printf(out, "gpumemtopo:%s", inventory_kind_name(reason->kind));
+    strbuf_printf(out, "gpumemtopo:%s", verdict_name(reason->verdict));
     drain_put_field(out, reason->uuid, UUID_CHARS);
     drain_put_field(out, reason->cause, CAUSE_CHARS);
     drain_put_field(out, reason->metric, DRAIN_METRIC_CHARS);
@@ -117,14 +117,12 @@ void drain_reason_split(const char *text, struct drain_reason *reason, char *out
         reason->deviation = percent / 100;
 }
 
-const double drain_loss_min = 0.05;
-
 /* One bad GPU (uuid NULL: unknown, or the whole node) and its worst finding. */
 struct suspect {
     const char *node, *uuid;
-    enum inventory_kind kind;
-    const struct inventory_finding *finding; /* of an outlier */
-    const char *place;                       /* otherwise: the text of a place finding */
+    enum verdict verdict;
+    const struct inventory_evidence *finding; /* of an outlier */
+    const char *place;                        /* otherwise: the text of a place finding */
     size_t more_findings;
 };
 
@@ -132,37 +130,6 @@ struct suspects {
     struct suspect *items;
     size_t count, capacity;
 };
-
-static bool drain_is_bad(enum inventory_kind kind)
-{
-    return kind == KIND_FAILING || kind == KIND_DEGRADED;
-}
-
-static bool drain_is_small_loss(const char *metric, double deviation)
-{
-    return metric && (strstr(metric, "bandwidth") || strstr(metric, "latency")) &&
-           fabs(deviation) < drain_loss_min; /* false for NaN */
-}
-
-/* The worst finding is the first one, but a smaller one may be by rule. */
-static bool drain_has_small_losses_only(const struct inventory_outlier *outlier)
-{
-    size_t small = 0;
-    for (size_t i = 0; i < outlier->finding_count; i++) {
-        const struct inventory_finding *finding = &outlier->findings[i];
-        small += !str_equal(finding->basis, "rule") &&
-                 drain_is_small_loss(finding->metric, finding->deviation);
-    }
-    return small && small == outlier->finding_count;
-}
-
-static bool drain_is_small_place(const struct inventory_node *place)
-{
-    char metric[DRAIN_METRIC_CHARS + 1];
-    struct drain_reason reason;
-    drain_reason_split(place->finding, &reason, metric);
-    return drain_is_small_loss(reason.metric, reason.deviation);
-}
 
 static void drain_add_suspect(struct suspects *suspects, const struct suspect *suspect)
 {
@@ -176,7 +143,8 @@ static void drain_add_suspect(struct suspects *suspects, const struct suspect *s
 static void drain_add_place(const struct inventory_lookup *lookup,
                             const struct inventory_node *place, struct suspects *out)
 {
-    struct suspect suspect = {.node = place->node, .kind = place->kind, .place = place->finding};
+    struct suspect suspect = {
+        .node = place->node, .verdict = place->verdict, .place = place->finding};
     if (place->node && !place->gpu_count)
         drain_add_suspect(out, &suspect);
     for (size_t i = 0; i < place->gpu_count; i++) {
@@ -191,29 +159,29 @@ static void drain_add_place(const struct inventory_lookup *lookup,
 
 static struct suspect suspect_of(const struct inventory_outlier *outlier)
 {
-    const size_t count = outlier->finding_count;
+    const size_t count = outlier->evidence_count;
     return (struct suspect){.node = outlier->node,
                             .uuid = outlier->uuid,
-                            .kind = outlier->kind,
-                            .finding = count ? &outlier->findings[0] : NULL,
+                            .verdict = outlier->verdict,
+                            .finding = count ? &outlier->evidence[0] : NULL,
                             .more_findings = count ? count - 1 : 0};
 }
 
-/* The bad GPUs: to be drained, and spared because they lose too little. */
+/* The outliers: to be drained, and spared because the policy only alerts. */
 static void drain_collect(const struct inventory *inventory, struct suspects *out,
                           struct suspects *spared)
 {
     for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *outlier = &inventory->outliers[i];
         const struct suspect suspect = suspect_of(outlier);
-        if (drain_is_bad(outlier->kind) && outlier->node)
-            drain_add_suspect(drain_has_small_losses_only(outlier) ? spared : out, &suspect);
+        if (outlier->node)
+            drain_add_suspect(outlier->action == ACTION_DRAIN ? out : spared, &suspect);
     }
     struct inventory_lookup *lookup = inventory_lookup_create(inventory);
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
-        if (place->accused && drain_is_bad(place->kind))
-            drain_add_place(lookup, place, drain_is_small_place(place) ? spared : out);
+        if (place->action >= ACTION_ALERT)
+            drain_add_place(lookup, place, place->action == ACTION_DRAIN ? out : spared);
     }
     inventory_lookup_destroy(lookup);
 }
@@ -227,7 +195,7 @@ static struct drain_reason drain_reason_of(const struct suspect *suspect, char *
         reason.deviation = suspect->finding->deviation;
     } else
         drain_reason_split(suspect->place, &reason, metric);
-    reason.kind = suspect->kind;
+    reason.verdict = suspect->verdict;
     reason.uuid = suspect->uuid;
     reason.more_findings = suspect->more_findings;
     return reason;
@@ -240,15 +208,15 @@ static double drain_loss_of(const struct suspect *suspect)
     return isnan(deviation) ? 0 : fabs(deviation);
 }
 
-/* By node; then the most severe kind, then the largest deviation. */
+/* By node; then the most severe verdict, then the largest deviation. */
 static int suspect_order(const void *a, const void *b)
 {
     const struct suspect *left = a, *right = b;
     int order = strcmp(left->node, right->node);
     if (order)
         return order;
-    if (left->kind != right->kind)
-        return left->kind < right->kind ? -1 : 1;
+    if (left->verdict != right->verdict)
+        return left->verdict < right->verdict ? -1 : 1;
     double left_loss = drain_loss_of(left), right_loss = drain_loss_of(right);
     if (left_loss != right_loss)
         return left_loss > right_loss ? -1 : 1;
@@ -369,16 +337,15 @@ const char *drain_lines_find(const struct drain_lines *lines, const char *node)
 char *drain_line_of_gpu(const struct inventory_outlier *outlier)
 {
     const struct suspect suspect = suspect_of(outlier);
-    const bool drained =
-        outlier->node && drain_is_bad(outlier->kind) && !drain_has_small_losses_only(outlier);
-    return drained && drain_is_node_name(outlier->node) ? drain_line_of(&suspect, 1) : NULL;
+    return outlier->action == ACTION_DRAIN && outlier->node && drain_is_node_name(outlier->node)
+               ? drain_line_of(&suspect, 1)
+               : NULL;
 }
 
 char *drain_line_of_place(const struct inventory_node *place)
 {
     struct suspects suspects = {0};
-    if (!place->node || !place->accused || !drain_is_bad(place->kind) ||
-        drain_is_small_place(place) || !drain_is_node_name(place->node))
+    if (!place->node || place->action != ACTION_DRAIN || !drain_is_node_name(place->node))
         return NULL;
     drain_add_place(NULL, place, &suspects);
     sort_stable(suspects.items, suspects.count, sizeof *suspects.items, suspect_order);

@@ -1,4 +1,5 @@
-/* Commands that drain bad nodes. They are only printed, for an administrator to run. */
+/* Commands that drain the nodes for which the policy says `drain`. They are only printed, for an
+ * administrator to run. */
 #ifndef GPUMEMTOPO_REPORT_DRAIN_H
 #define GPUMEMTOPO_REPORT_DRAIN_H
 
@@ -8,12 +9,7 @@
 #include "base/str.h"
 #include "inventory/inventory.h"
 
-/* A GPU of which all findings are losses of bandwidth or latency below this share is not drained:
- * no vendor replaces such a card. The reports list it. Findings by rule (errors, remapped rows,
- * throttling, settings) always count. */
-extern const double drain_loss_min;
-
-/* The line of one node that has failing or degraded GPUs:
+/* The line of one node that is to be drained:
  *   scontrol update NodeName=gpu003 State=DRAIN Reason="gpumemtopo:degraded:GPU-..."
  * The reason has the worst finding (drain_reason_put). The line is safe for a shell: special
  * characters in a name or a cause are replaced. */
@@ -26,7 +22,7 @@ struct drain_line {
 struct drain_lines {
     struct drain_line *items;
     size_t count;
-    size_t spared; /* failing or degraded GPUs that are not drained, see drain_loss_min */
+    size_t spared; /* outliers for which no node is drained: the policy only alerts */
 };
 
 /* One line per bad node, released with drain_lines_fini. A node whose name is not valid in Slurm is
@@ -59,7 +55,7 @@ size_t report_exclude(const struct inventory *inventory, struct strbuf *out_list
 /* The reason why a node is drained, in a form that programs can split and people can read: the
  * worst finding of the node. Strings are not owned. */
 struct drain_reason {
-    enum inventory_kind kind;
+    enum verdict verdict;
     const char *uuid, *cause, *metric; /* NULL: unknown, written as "-" */
     double deviation;                  /* share; NaN: none, written as "-" */
     size_t more_gpus;                  /* other bad GPUs of the node */
@@ -72,9 +68,9 @@ struct drain_reason {
 enum { DRAIN_METRIC_CHARS = 48 };
 void drain_reason_split(const char *text, struct drain_reason *reason, char *out_metric);
 
-/* Appends "gpumemtopo:KIND:UUID:CAUSE:METRIC:DEVIATION", then ":+2 GPUs" or ":+3 findings" if there
- * are more. At most 255 bytes. No field contains ':' or a character that a shell interprets; a
- * cause that is too long ends in "..." after a whole word. */
+/* Appends "gpumemtopo:VERDICT:UUID:CAUSE:METRIC:DEVIATION", then ":+2 GPUs" or ":+3 findings" if
+ * there are more. At most 255 bytes. No field contains ':' or a character that a shell interprets;
+ * a cause that is too long ends in "..." after a whole word. */
 void drain_reason_put(struct strbuf *out, const struct drain_reason *reason);
 
 #endif

@@ -54,7 +54,7 @@ struct report_style report_style_for(int fd)
 void report_begin_paint(struct strbuf *buffer, const struct report_style *style,
                         enum report_paint paint)
 {
-    static const char *const codes[] = {"\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[2m"};
+    static const char *const codes[] = {"\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[33m"};
     if (style && style->colour)
         strbuf_puts(buffer, codes[paint]);
 }
@@ -90,7 +90,7 @@ void report_end_line(struct strbuf *out, const struct report_style *style, struc
 }
 
 /* The cause of such a finding already has its value and expected value. */
-static bool is_fact(const struct inventory_finding *finding)
+static bool is_fact(const struct inventory_evidence *finding)
 {
     static const char *const sets[] = {"hardware.", "board.", "config.", "health."};
     for (size_t i = 0; i < COUNT_OF(sets); i++)
@@ -110,7 +110,7 @@ static void entry_put_confirmed(struct strbuf *out, const char *confirmed)
     text_put_clean(out, confirmed, NAME_MAX);
 }
 
-static void entry_put_figure(struct strbuf *out, const struct inventory_finding *finding)
+static void entry_put_figure(struct strbuf *out, const struct inventory_evidence *finding)
 {
     text_put_clean(out, finding->metric, NAME_MAX);
     strbuf_puts(out, " ");
@@ -130,7 +130,7 @@ static void entry_put_figure(struct strbuf *out, const struct inventory_finding 
     strbuf_puts(out, ")");
 }
 
-static bool same_cause(const struct inventory_finding *a, const struct inventory_finding *b)
+static bool same_cause(const struct inventory_evidence *a, const struct inventory_evidence *b)
 {
     return str_equal(a->cause, b->cause) && is_fact(a) == is_fact(b);
 }
@@ -138,7 +138,7 @@ static bool same_cause(const struct inventory_finding *a, const struct inventory
 static bool entry_has_cause_before(const struct inventory_outlier *outlier, size_t finding)
 {
     for (size_t i = 0; i < finding; i++)
-        if (same_cause(&outlier->findings[i], &outlier->findings[finding]))
+        if (same_cause(&outlier->evidence[i], &outlier->evidence[finding]))
             return true;
     return false;
 }
@@ -147,15 +147,15 @@ static bool entry_has_cause_before(const struct inventory_outlier *outlier, size
 static void entry_put_cause(struct strbuf *out, const struct report_style *style,
                             const struct inventory_outlier *outlier, size_t first)
 {
-    const struct inventory_finding *finding = &outlier->findings[first];
+    const struct inventory_evidence *finding = &outlier->evidence[first];
     struct strbuf line = {0};
     size_t together = 0;
-    for (size_t i = first; i < outlier->finding_count && !is_fact(finding); i++) {
-        if (!same_cause(finding, &outlier->findings[i]))
+    for (size_t i = first; i < outlier->evidence_count && !is_fact(finding); i++) {
+        if (!same_cause(finding, &outlier->evidence[i]))
             continue;
         if (together++ < TOGETHER_MAX) {
             strbuf_puts(&line, together > 1 ? "; " : "");
-            entry_put_figure(&line, &outlier->findings[i]);
+            entry_put_figure(&line, &outlier->evidence[i]);
         }
     }
     if (together > TOGETHER_MAX)
@@ -167,8 +167,9 @@ static void entry_put_cause(struct strbuf *out, const struct report_style *style
 }
 
 void report_put_outlier(struct strbuf *out, const struct report_style *style,
-                        const struct inventory_outlier *outlier, bool watched)
+                        const struct inventory_outlier *outlier)
 {
+    const bool acted_on = outlier->action >= ACTION_ALERT;
     struct strbuf line = {0};
     size_t causes = 0;
     text_put_clean(&line, outlier->node, NAME_MAX);
@@ -176,15 +177,20 @@ void report_put_outlier(struct strbuf *out, const struct report_style *style,
     text_put_clean(&line, outlier->pci, 20);
     strbuf_puts(&line, " ");
     text_put_clean(&line, outlier->uuid, 50);
-    if (!watched)
-        strbuf_printf(&line, ": %s", inventory_kind_name(outlier->kind));
+    if (acted_on || outlier->verdict != VERDICT_UNKNOWN) {
+        strbuf_printf(&line, ": %s", verdict_name(outlier->verdict));
+        if (isfinite(outlier->loss))
+            strbuf_printf(&line, ", loss %.1f %%", 100 * outlier->loss);
+        strbuf_printf(&line, ", %s", action_name(outlier->action));
+    }
     strbuf_puts(out, "  ");
-    if (!watched)
-        report_begin_paint(out, style, REPORT_RED);
+    if (acted_on)
+        report_begin_paint(out, style,
+                           outlier->action == ACTION_DRAIN ? REPORT_RED : REPORT_YELLOW);
     report_end_line(out, style, &line, 2, 4);
-    if (!watched)
+    if (acted_on)
         report_end_paint(out, style);
-    for (size_t i = 0; i < outlier->finding_count; i++)
+    for (size_t i = 0; i < outlier->evidence_count; i++)
         if (!entry_has_cause_before(outlier, i) && causes++ < FINDINGS_MAX)
             entry_put_cause(out, style, outlier, i);
     if (causes > FINDINGS_MAX)
@@ -201,8 +207,8 @@ void report_put_node(struct strbuf *out, const struct report_style *style,
         strbuf_puts(&line, ": ");
     }
     text_put_clean(&line, node->finding, TEXT_MAX);
-    if (node->accused)
-        strbuf_printf(&line, " [%s]", inventory_kind_name(node->kind));
+    if (node->action >= ACTION_ALERT)
+        strbuf_printf(&line, " [%s: %s]", verdict_name(node->verdict), action_name(node->action));
     strbuf_puts(out, "  ");
     report_end_line(out, style, &line, 2, 4);
 }

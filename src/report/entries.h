@@ -19,7 +19,7 @@ struct report_style {
 struct report_style report_style_for(int fd);
 
 /* Colours the text up to report_end_paint, unless the style has no colours or is NULL. */
-enum report_paint { REPORT_BOLD, REPORT_RED, REPORT_GREEN, REPORT_DIM };
+enum report_paint { REPORT_BOLD, REPORT_RED, REPORT_GREEN, REPORT_DIM, REPORT_YELLOW };
 void report_begin_paint(struct strbuf *buffer, const struct report_style *style,
                         enum report_paint paint);
 void report_end_paint(struct strbuf *buffer, const struct report_style *style);
@@ -33,10 +33,10 @@ void report_put_count(struct strbuf *out, size_t count, const char *one, const c
 void report_end_line(struct strbuf *out, const struct report_style *style, struct strbuf *line,
                      unsigned first, unsigned indent);
 
-/* The place of the GPU, the kind of outlier (not if `watched`), and its findings; figures with the
- * same cause are listed together. */
+/* The place of the GPU, its verdict, loss and action, and the evidence; figures with the same cause
+ * are listed together. */
 void report_put_outlier(struct strbuf *out, const struct report_style *style,
-                        const struct inventory_outlier *outlier, bool watched);
+                        const struct inventory_outlier *outlier);
 
 void report_put_node(struct strbuf *out, const struct report_style *style,
                      const struct inventory_node *node);

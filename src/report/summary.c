@@ -9,6 +9,7 @@
 #include "base/sort.h"
 #include "catalogue/facts.h"
 #include "markup/text.h"
+#include "report/drain.h"
 #include "report/entries.h"
 
 enum { INDENT = 5 };
@@ -73,6 +74,15 @@ static void summary_put_headline(struct strbuf *out, const struct report_style *
         strbuf_printf(&line, " (%zu busy: not judged)", busy);
     strbuf_printf(&line, ", %u unmeasured, ", inventory->total_unmeasured);
     report_put_count(&line, inventory->total_outliers, "outlier", "outliers");
+    struct drain_lines drains;
+    struct strbuf refused = {0};
+    drain_lines_init(&drains, inventory, &refused);
+    strbuf_fini(&refused);
+    if (drains.count) {
+        strbuf_puts(&line, ", ");
+        report_put_count(&line, drains.count, "node to drain", "nodes to drain");
+    }
+    drain_lines_fini(&drains);
     if (inventory->total_lost_ranks) {
         strbuf_puts(&line, ", ");
         report_put_count(&line, inventory->total_lost_ranks, "rank lost", "ranks lost");
@@ -230,15 +240,15 @@ static void summary_put_watched(struct strbuf *out, const struct report_style *s
 {
     struct strbuf line = {0};
     size_t count = inventory->watch_count;
-    report_put_count(&line, count, "GPU is worth a look, but not flagged",
-                     "GPUs are worth a look, but not flagged");
+    report_put_count(&line, count, "GPU is worth a look, and nothing is to be done",
+                     "GPUs are worth a look, and nothing is to be done");
     strbuf_puts(&line, count > WATCHED_MAX ? ": see `watch` in the inventory" : "");
     strbuf_puts(out, "\n");
     report_put_painted(out, style, REPORT_BOLD, "Watch");
     strbuf_puts(out, ": ");
     report_end_line(out, style, &line, 7, 4);
     for (size_t i = 0; i < count && count <= WATCHED_MAX; i++)
-        report_put_outlier(out, style, &inventory->watch[i], true);
+        report_put_outlier(out, style, &inventory->watch[i]);
 }
 
 void report_summary(const struct inventory *inventory, const struct report_style *style,
@@ -256,7 +266,7 @@ void report_summary(const struct inventory *inventory, const struct report_style
     for (size_t i = 0; i < v->outlier_count; i++) {
         if (frame_entry(out_text, style, "Outliers", i, v->outlier_count))
             break;
-        report_put_outlier(out_text, style, &v->outliers[i], false);
+        report_put_outlier(out_text, style, &v->outliers[i]);
     }
     for (size_t i = 0; i < v->node_finding_count; i++) {
         if (frame_entry(out_text, style, "Places", i, v->node_finding_count))

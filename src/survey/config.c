@@ -17,6 +17,7 @@ struct config_nodes {
     const struct yaml_node *load;
     const struct yaml_node *memory;
     const struct yaml_node *judge;
+    const struct yaml_node *policy;
 };
 
 /* A misspelt metric would silently not be judged. */
@@ -68,6 +69,7 @@ static int config_read_document(const struct yaml_node *root, struct survey_conf
         {"load", YAML_NODE, offsetof(struct config_nodes, load)},
         {"memory", YAML_NODE, offsetof(struct config_nodes, memory)},
         {"judge", YAML_NODE, offsetof(struct config_nodes, judge), .required = true},
+        {"policy", YAML_NODE, offsetof(struct config_nodes, policy)},
     };
     static const struct yaml_field limits[] = {
         {"quick", YAML_F64, PROFILE_QUICK * sizeof(double), true, 0.1, 86400},
@@ -98,7 +100,7 @@ static int config_read_document(const struct yaml_node *root, struct survey_conf
     if (!rc)
         rc = config_check_metrics(nodes.judge, err);
     if (!rc)
-        rc = judge_config_read(nodes.judge, &config.judge, err);
+        rc = judge_config_read(nodes.judge, nodes.policy, &config.judge, err);
     if (rc)
         judge_config_fini(&config.judge);
     else

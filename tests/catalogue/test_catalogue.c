@@ -41,14 +41,14 @@ static void settings_are_found(void **state)
         const char *key;
         struct fact_manner manner;
     } cases[] = {
-        {INVENTORY_CONFIG, "a setting without a row", {COMPARED_DIFFERENT, KIND_MISCONFIGURED}},
-        {INVENTORY_CONFIG, "pcie_width", {COMPARED_LOWER, KIND_DEGRADED}},
+        {INVENTORY_CONFIG, "a setting without a row", {COMPARED_DIFFERENT, VERDICT_MISCONFIGURED}},
+        {INVENTORY_CONFIG, "pcie_width", {COMPARED_LOWER, VERDICT_DEGRADED}},
         {INVENTORY_CONFIG, "ecc_pending", {COMPARED_NOT, 0}},
-        {INVENTORY_CONFIG, "power_limit_w", {COMPARED_DIFFERENT, KIND_MISCONFIGURED, true}},
+        {INVENTORY_CONFIG, "power_limit_w", {COMPARED_DIFFERENT, VERDICT_MISCONFIGURED, true}},
         {INVENTORY_BOARD, "serial", {COMPARED_NOT, 0}},
-        {INVENTORY_BOARD, "vbios", {COMPARED_DIFFERENT, KIND_MISCONFIGURED, true}},
-        {INVENTORY_HARDWARE, "sms", {COMPARED_DIFFERENT, KIND_MISMATCHED}},
-        {INVENTORY_HEALTH, "nvlinks_active", {COMPARED_LOWER, KIND_FAILING}},
+        {INVENTORY_BOARD, "vbios", {COMPARED_DIFFERENT, VERDICT_MISCONFIGURED, true}},
+        {INVENTORY_HARDWARE, "sms", {COMPARED_DIFFERENT, VERDICT_MISMATCHED}},
+        {INVENTORY_HEALTH, "nvlinks_active", {COMPARED_LOWER, VERDICT_FAILING}},
         {INVENTORY_HEALTH, "temperature_c", {COMPARED_NOT, 0}},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -57,7 +57,7 @@ static void settings_are_found(void **state)
         assert_int_equal(manner.compared, cases[i].manner.compared);
         assert_int_equal(manner.by_board, cases[i].manner.by_board);
         if (manner.compared != COMPARED_NOT)
-            assert_int_equal(manner.kind, cases[i].manner.kind);
+            assert_int_equal(manner.verdict, cases[i].manner.verdict);
     }
     for (size_t i = 0; i < catalogue_setting_count; i++)
         for (size_t k = 0; k < i; k++)

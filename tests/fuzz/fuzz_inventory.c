@@ -56,7 +56,8 @@ static void report_history(const struct inventory *inventory, struct strbuf *tex
 {
     static struct judge_metric metrics[] = {{.metric = (char *)"clock.sm"},
                                             {.metric = (char *)"main.latency"}};
-    const struct judge_config config = {.metrics = metrics, .metric_count = 2};
+    struct judge_config config = {.metrics = metrics, .metric_count = 2};
+    policy_read(NULL, &config.policy, NULL);
     bool keep[2];
     struct history history = {0};
     struct err err = {0};
@@ -87,7 +88,8 @@ static void report_for_people(const struct inventory *inventory, struct strbuf *
 {
     struct err err = {0};
     struct report_diff diff = {0};
-    const struct judge_config config = {0};
+    struct judge_config config = {0};
+    policy_read(NULL, &config.policy, NULL);
     const struct report_style style = {.width = REPORT_WIDTH, .colour = true, .boxes = true};
     report_summary(inventory, &style, text);
     for (size_t i = 0; i < inventory->model_count; i++)
@@ -113,7 +115,8 @@ static void share_without_names(struct inventory *inventory)
 {
     static struct judge_metric metrics[] = {{.metric = (char *)"clock.sm"},
                                             {.metric = (char *)"main.latency"}};
-    const struct judge_config config = {.metrics = metrics, .metric_count = 2};
+    struct judge_config config = {.metrics = metrics, .metric_count = 2};
+    policy_read(NULL, &config.policy, NULL);
     struct world world = {0};
     report_share(inventory, 1, &config, &world);
     anonymous_inventories((struct inventory *const[]){inventory}, 1, NULL);

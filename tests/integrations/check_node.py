@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import programs
-from programs import CRASHED, FAILING, INTEGRATIONS, MISCONFIGURED, folder, run, surveyed
+from programs import ALERTED, CRASHED, FAILING, INTEGRATIONS, MISCONFIGURED, folder, run, surveyed
 
 CHECK = INTEGRATIONS / "check-node.sh"
 os.environ["NODE_NAME"] = "n1"
@@ -27,10 +27,11 @@ CASES = [  # inventory, flags, code, what the line has
     (HEALTHY, ["-g", "4", "-a", "soon"], 2, "--max-age"),
     (folder / "none.yaml", ["-g", "4"], 2, "cannot open"),
     (surveyed("failing", ["n1"], 4, FAILING, code=3), ["-g", "4"], 1, "failing: a row remap is pending"),
-    (surveyed("misconfigured", ["n1"], 4, MISCONFIGURED, code=3), ["-g", "4"], 0, "healthy, but GPU-"),
-    (folder / "misconfigured.yaml", ["-g", "4", "-w"], 1, "misconfigured"),
+    (surveyed("misconfigured", ["n1"], 4, MISCONFIGURED, code=3), ["-g", "4"], 1, "misconfigured: memory clock"),
+    (surveyed("alerted", ["n1"], 4, ALERTED), ["-g", "4"], 0, "healthy, but GPU-"),
+    (folder / "alerted.yaml", ["-g", "4", "-w"], 1, "misconfigured: persistence off"),
 ]
-COUNTS = ["gpus=", "measured=", "failing=", "degraded=", "misconfigured=", "mismatched=", "unmeasured=", "busy=",
+COUNTS = ["gpus=", "measured=", "drain=", "alert=", "unmeasured=", "busy=",
           "lost_ranks=", "missing="]
 
 

@@ -64,6 +64,7 @@ def run(command, code=None, path=None, **more):
 
 FAILING = "{gpu: 1, kind: remap, pending: true}"
 MISCONFIGURED = "{gpu: 1, kind: memory_clock, mhz: 1300}"
+ALERTED = "{gpu: 2, kind: persistence_off}"
 CRASHED = "{gpu: 1, kind: crash, after: 500}"
 
 

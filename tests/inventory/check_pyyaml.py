@@ -27,7 +27,7 @@ def main():
         assert isinstance(node["finding"], str), node
     for index, wanted in HOSTILE.items():
         assert data["nodes"][index]["finding"] == wanted, (index, data["nodes"][index])
-    assert data["nodes"][-1] == {"node": None, "finding": '"' * 65536, "kind": None, "gpus": []}
+    assert data["nodes"][-1] == {"node": None, "finding": '"' * 65536, "verdict": "built_slower", "loss": None, "action": "tell", "gpus": []}
     model = data["models"][0]
     identity = model["identity"]
     assert identity["compute_capability"] == "9.0" and identity["ecc"] is True
@@ -42,7 +42,7 @@ def main():
     gpu = data["gpus"][0]
     assert gpu["pci"] == "0000:00:00.0" and gpu["serial"] == "1650000000001"
     assert gpu["values"]["main.latency"] == [None, 0.30000000000000004, "failed"]
-    finding = data["outliers"][0]["findings"][1]
+    finding = data["outliers"][0]["evidence"][1]
     assert finding["score"] is None and finding["deviation"] == -0.327
 
 

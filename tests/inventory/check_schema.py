@@ -46,16 +46,17 @@ MISTAKES = [
     (["gpus", 0, "first_try"], {"status": "ok", "reason": None}),
     (["gpus", 0, "measured_again"], {"main.latency": "slow"}),
     (["gpus", 0, "measured_again"], {"main.latency": -1}),
-    (["nodes", 0, "kind"], "x"),
-    (["outliers", 0, "kind"], "odd"),
-    (["outliers", 0, "findings", 0, "metric"], None),
-    (["outliers", 0, "findings", 0, "confirmed"], "by 1 figures"),
-    (["outliers", 0, "findings", 0, "confirmed"], "3 of 2"),
-    (["watch", 0, "kind"], "failing"),
+    (["nodes", 0, "verdict"], "x"),
+    (["outliers", 0, "verdict"], "odd"),
+    (["outliers", 0, "evidence", 0, "metric"], None),
+    (["outliers", 0, "evidence", 0, "confirmed"], "by 1 figures"),
+    (["outliers", 0, "evidence", 0, "confirmed"], "3 of 2"),
+    (["watch", 0, "action"], "jump"),
+    (["outliers", 0, "loss"], "much"),
     (["unmeasured", 0, "status"], "odd"),
 ]
 MISSING = [["watch"], ["survey", "ranks"], SIZE + ["value"], SIZE + ["unit"], ["gpus", 0, "values"],
-           ["outliers", 0, "kind"], ["unmeasured", 0, "reason"]]
+           ["outliers", 0, "verdict"], ["unmeasured", 0, "reason"]]
 
 
 def main():

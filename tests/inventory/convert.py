@@ -49,7 +49,7 @@ unmeasured: []
 OLD = HEAD % (1, 'curve: "hit 29.1 far 0 miss 280; bytes cycles missed; 1024 29.1 0; 2048 280 0.25"',
               'gpus: "GPU-2 GPU-3 GPU-4", state: "ok host failed", read: "398.1 24.5 -", write: "397 24 -", latency: "1737 - -"',
               'curve: "s MHz W C C; 0.25 1980 690 45 50; 0.5 1975 700 46 0"')
-NEW = HEAD.replace("x, %s", "x,%s") % (3, """
+NEW = HEAD.replace("x, %s", "x,%s") % (4, """
               curve_levels: [29.1, null, 280], curve_bytes: [1024, 2048], curve_cycles: [29.1, 280],
               curve_missed: [0, 0.25]""",
               """gpus: [GPU-2, GPU-3, GPU-4], state: [ok, host, failed], read: [398.1, 24.5, null],
@@ -91,9 +91,9 @@ def main():
         old = HEAD.replace("gpus:\n", streams % (memory, "bandwidth") + "gpus:\n", 1).replace("l2.size: [1", f"{memory}.bandwidth.read: [1")
         new = old.replace("bandwidth", "bandwidth_equal")
         for schema in 1, 2:
-            assert converted(old % (schema, "a: 1", "why: x", "b: 1")) == new % (3, "a: 1", "why: x", "b: 1"), old
+            assert converted(old % (schema, "a: 1", "why: x", "b: 1")) == new % (4, "a: 1", "why: x", "b: 1"), old
     other = HEAD.replace("l2.size: [1", "host.bandwidth.h2d: [2, 0], shared.bandwidth.read: [1") % (2, "a: 1", "why: x", "b: 1")
-    assert converted(other) == other.replace("schema: 2", "schema: 3"), converted(other)
+    assert converted(other) == other.replace("schema: 2", "schema: 4"), converted(other)
     levels = "        levels: {value: %s, unit: %s%s%s, pages: 9}\n"
     level = "        l1:\n          %s: {value: 4, unit: B, spread: 0, confidence: 1, n: 1, method: x}\n"
     for memory, value, more, bound in (("tlb", 2, ", method: x y", ", bound: at_least"), ("tlb", "null", ", status: failed, reason: no", ""),
@@ -101,14 +101,26 @@ def main():
                                        ("instruction_cache", 2, ", method: x", ", bound: at_least"), ("other", 2, ", method: x", "")):
         old, new = ((HEAD % (schema, "a: 1", "why: x", "b: 1")).replace(
             "gpus:\n", f"      {memory}:\n" + levels % (value, '""', more, end) + level % name + "gpus:\n", 1)
-                    for schema, end, name in ((2, "", "page"), (3, bound, "span" if memory == "tlb" else "page")))
+                    for schema, end, name in ((2, "", "page"), (4, bound, "span" if memory == "tlb" else "page")))
         assert converted(old) == new == converted(new), converted(old)
     rates = ("      compute:\n        rate:\n          int: {value: %s, unit: %s, method: x}\n          fp32: {value: 238.5, unit: %s, method: x}\n"
              "      instructions:\n        fp32_fma:\n          rate: {value: %s, unit: %s%s, method: x}\n"
              "        sin:\n          rate: {value: 16, unit: %s, method: x}\n")
-    old, new = ((HEAD % (3, "a: 1", "why: x", "b: 1")).replace("gpus:\n", rates % (first, unit, unit, fma, unit, sure, unit) + "gpus:\n", 1).replace(
+    old, new = ((HEAD % (4, "a: 1", "why: x", "b: 1")).replace("gpus:\n", rates % (first, unit, unit, fma, unit, sure, unit) + "gpus:\n", 1).replace(
         "l2.size: [1", f"compute.rate.int: [{first}") for first, fma, unit, sure in ((122, 128, "1/cycle", ", confidence: null"),
                                                                                     (183, 256, "op/cycle", "")))
+    assert converted(old) == new == converted(new), converted(old)
+    entry = "  - uuid: GPU-1\n    node: n\n    pci: p\n    model: m\n"
+    finding = "      - {metric: %s, value: 1, expected: 2, unit: W, deviation: %s, score: null, basis: fleet, cause: x}\n"
+    findings = finding % ("main.bandwidth.read", "-0.0712") + finding % ("config.power_limit_w", "-0.5")
+    lists = ("nodes:\n  - {node: n, finding: x, kind: null, gpus: []}\n  - {node: n, finding: \"a (-4.0 %%): b\", kind: degraded, gpus: [GPU-1]}\n"
+             "outliers:\n%s    kind: degraded\n    findings:\n%swatch:\n%s    findings: []\n" % (entry, findings, entry))
+    wanted = ("nodes:\n  - {node: n, finding: x, verdict: unknown, loss: null, action: tell, gpus: []}\n"
+              "  - {node: n, finding: \"a (-4.0 %%): b\", verdict: degraded, loss: 0.04, action: alert, gpus: [GPU-1]}\n"
+              "outliers:\n%s    verdict: degraded\n    loss: 0.0712\n    action: drain\n    evidence:\n%s"
+              "watch:\n%s    verdict: unknown\n    loss: null\n    action: tell\n    evidence: []\n" % (entry, findings, entry))
+    old, new = ((HEAD % (schema, "a: 1", "why: x", "b: 1")).replace("nodes: []\noutliers: []\nwatch: []\n", text)
+                for schema, text in ((3, lists), (4, wanted)))
     assert converted(old) == new == converted(new), converted(old)
     world = "gpumemtopo_world: {schema: %d, version: 1}\nmodels:\n  - metrics: {main.bandwidth%s.read: {n: 1}}\n"
     assert converted(world % (1, "")) == world % (2, "_equal") == converted(world % (2, "_equal")), converted(world % (1, ""))

@@ -241,11 +241,13 @@ static void fill_outlier(struct inventory_outlier *outlier, unsigned number, siz
     outlier->node = copy("gpu003");
     outlier->pci = must(str_format("0000:%02x:00.0", number));
     outlier->model = copy("nvidia-h200");
-    outlier->kind = KIND_MISCONFIGURED;
-    outlier->findings = must(mem_array(findings, sizeof *outlier->findings));
-    outlier->finding_count = findings;
+    outlier->verdict = findings ? VERDICT_MISCONFIGURED : VERDICT_UNKNOWN;
+    outlier->loss = findings ? 0.327 : NAN;
+    outlier->action = findings ? ACTION_DRAIN : ACTION_TELL;
+    outlier->evidence = must(mem_array(findings, sizeof *outlier->evidence));
+    outlier->evidence_count = findings;
     for (size_t i = 0; i < findings; i++)
-        outlier->findings[i] = (struct inventory_finding){
+        outlier->evidence[i] = (struct inventory_evidence){
             .metric = copy("main.bandwidth.read"),
             .value = 3051,
             .expected = 4534,
@@ -267,15 +269,22 @@ static void fill_nodes(struct inventory *inventory)
         struct inventory_node *node = &inventory->node_findings[i];
         node->node = must(str_format("n%zu", i));
         node->finding = copy(rich_texts[i]);
+        node->verdict = VERDICT_UNKNOWN;
+        node->loss = NAN;
+        node->action = ACTION_TELL;
         node->gpus = must(mem_array(1, sizeof *node->gpus));
         node->gpus[0] = copy("GPU-00000000");
         node->gpu_count = 1;
     }
     free(inventory->node_findings[1].gpus[0]);
     inventory->node_findings[1].gpus[0] = copy("GPU-00000001");
-    inventory->node_findings[1].accused = true;
-    inventory->node_findings[1].kind = KIND_DEGRADED;
+    inventory->node_findings[1].verdict = VERDICT_DEGRADED;
+    inventory->node_findings[1].loss = 0.021;
+    inventory->node_findings[1].action = ACTION_ALERT;
     struct inventory_node *node = &inventory->node_findings[count - 1];
+    node->verdict = VERDICT_BUILT_SLOWER;
+    node->loss = NAN;
+    node->action = ACTION_TELL;
     node->finding = must(mem_array(65537, 1));
     memset(node->finding, '"', 65536);
 }

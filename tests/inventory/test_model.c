@@ -91,13 +91,17 @@ static void names_are_the_contract(void **state)
     static const char *const gpu[] = {"ok",     "outlier", "timed_out", "crashed",
                                       "failed", "lost",    "busy"};
     static const char *const measure[] = {"ok", "noisy", "unsupported", "failed"};
-    static const char *const kind[] = {"failing", "degraded", "misconfigured", "mismatched"};
+    static const char *const verdict[] = {"failing",  "degraded",     "misconfigured", "mismatched",
+                                          "unsteady", "built_slower", "unknown"};
+    static const char *const action[] = {"nothing", "tell", "alert", "drain"};
     for (int i = GPU_OK; i <= GPU_BUSY; i++)
         assert_string_equal(gpu_status_name((enum gpu_status)i), gpu[i]);
     for (int i = MEASURE_OK; i <= MEASURE_FAILED; i++)
         assert_string_equal(measure_status_name((enum measure_status)i), measure[i]);
-    for (int i = KIND_FAILING; i <= KIND_MISMATCHED; i++)
-        assert_string_equal(inventory_kind_name((enum inventory_kind)i), kind[i]);
+    for (int i = 0; i < VERDICT_COUNT; i++)
+        assert_string_equal(verdict_name((enum verdict)i), verdict[i]);
+    for (int i = 0; i < ACTION_COUNT; i++)
+        assert_string_equal(action_name((enum action)i), action[i]);
 }
 
 /* The binary form holds every field, so equal bytes mean equal copies. */

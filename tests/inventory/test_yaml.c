@@ -72,11 +72,12 @@ static void every_value_survives(void **state)
     assert_int_equal(v.gpus[0].values[1].status, MEASURE_FAILED);
     assert_int_equal(v.gpus[0].values[2].status, MEASURE_NOISY);
     assert_int_equal(v.gpus[0].values[3].bound, MEASURE_AT_LEAST);
-    assert_true(v.node_findings[1].accused && v.node_findings[1].kind == KIND_DEGRADED);
-    assert_false(v.node_findings[0].accused);
-    assert_true(isnan(v.outliers[0].findings[1].score));
-    assert_null(v.outliers[0].findings[1].cause);
-    assert_int_equal(v.outliers[0].kind, KIND_MISCONFIGURED);
+    assert_true(v.node_findings[1].action >= ACTION_ALERT &&
+                v.node_findings[1].verdict == VERDICT_DEGRADED);
+    assert_false(v.node_findings[0].action >= ACTION_ALERT);
+    assert_true(isnan(v.outliers[0].evidence[1].score));
+    assert_null(v.outliers[0].evidence[1].cause);
+    assert_int_equal(v.outliers[0].verdict, VERDICT_MISCONFIGURED);
     assert_int_equal(v.unmeasured[0].rank, -1);
     assert_string_equal(facts_text(&v.gpus[0].board, "inforom"), "G520.0200.00.05");
     assert_int_equal(facts_get(&v.gpus[0].board, "part")->kind, FACT_UNKNOWN);
@@ -111,7 +112,7 @@ static void layout_is_the_contract(void **state)
 {
     (void)state;
     static const char *const lines[] = {
-        "gpumemtopo: {schema: 3, version: 0.1.0, generated: \"2026-11-14T12:00:00Z\", command: "
+        "gpumemtopo: {schema: 4, version: 0.1.0, generated: \"2026-11-14T12:00:00Z\", command: "
         "[gpumemtopo-survey, \"-o\", a b, \"--seed=1\", \"\"], seed: 18446744073709551615, "
         "backend: sim, measured_by: [0.0.9, 0.1.0]}\n"
         "survey: {nodes: 2, ranks: 3, gpus: 3, measured: 2, unmeasured: 1, lost_ranks: 0, "
@@ -164,16 +165,19 @@ static void layout_is_the_contract(void **state)
         "at_least]}\n",
         "\n    hardware: {sms: 130}\n    config: {power_limit_w: 500}\n",
         "\n    health: {remap_pending: true}\n",
-        "\nnodes:\n  - {node: n0, finding: \"\", kind: null, gpus: [GPU-00000000]}\n"
+        "\nnodes:\n  - {node: n0, finding: \"\", verdict: unknown, loss: null, action: tell, gpus: "
+        "[GPU-00000000]}\n"
         "  - {node: n1,",
-        "kind: degraded, gpus: [GPU-00000001]}\n",
+        "verdict: degraded, loss: 0.021, action: alert, gpus: [GPU-00000001]}\n",
         "\noutliers:\n"
         "  - uuid: GPU-00000001\n"
         "    node: gpu003\n"
         "    pci: \"0000:01:00.0\"\n"
         "    model: nvidia-h200\n"
-        "    kind: misconfigured\n"
-        "    findings:\n"
+        "    verdict: misconfigured\n"
+        "    loss: 0.327\n"
+        "    action: drain\n"
+        "    evidence:\n"
         "      - {metric: main.bandwidth.read, value: 3051, expected: 4534, unit: GB/s, "
         "deviation: -0.327, score: -41.2, basis: fleet, cause: \"memory clock 1593 MHz, model "
         "runs at 3201 MHz\"}\n",
@@ -182,7 +186,10 @@ static void layout_is_the_contract(void **state)
         "    node: gpu003\n"
         "    pci: \"0000:00:00.0\"\n"
         "    model: nvidia-h200\n"
-        "    findings: []\n"
+        "    verdict: unknown\n"
+        "    loss: null\n"
+        "    action: tell\n"
+        "    evidence: []\n"
         "unmeasured:\n"
         "  - {node: gpu003, rank: null, uuid: GPU-00000002, status: timed_out, reason: no answer "
         "in 120 s during l2.size}\n",
@@ -238,7 +245,7 @@ static void empty_inventory_has_all_keys(void **state)
     empty.backend = backend;
     inventory_print(&empty, &text);
     assert_string_equal(text.data,
-                        "gpumemtopo: {schema: 3, version: 0.1.0, generated: "
+                        "gpumemtopo: {schema: 4, version: 0.1.0, generated: "
                         "\"2026-11-14T12:00:00Z\", command: [], seed: 0, backend: sim}\n"
                         "survey: {nodes: 0, ranks: 0, gpus: 0, measured: 0, unmeasured: 0, "
                         "lost_ranks: 0, outliers: 0, wall_s: 0, exit_code: 0}\n"
@@ -251,7 +258,7 @@ static void empty_inventory_has_all_keys(void **state)
 
 /* A small valid file, into which each row below puts one mistake. */
 static const char valid[] =
-    "gpumemtopo: {schema: 3, version: 0.1.0, generated: x, command: [a], seed: 1, backend: sim}\n"
+    "gpumemtopo: {schema: 4, version: 0.1.0, generated: x, command: [a], seed: 1, backend: sim}\n"
     "survey: {nodes: 1, ranks: 1, gpus: 1, measured: 1, unmeasured: 0, lost_ranks: 0, outliers: 0, "
     "wall_s: 1, exit_code: 0}\n"
     "models:\n"
@@ -283,12 +290,12 @@ static void bad_files_are_explained(void **state)
     static const struct {
         const char *from, *to, *message;
     } rows[] = {
-        {"schema: 3", "schema: 4", "bad:1:22: schema: the file has schema 4, newer than the 3"},
-        {"schema: 3", "schema: 4, future: 1", "newer than the 3"},
-        {"schema: 3", "schema: 2", "bad:1:22: schema: the file has schema 2, older than the 3"},
-        {"schema: 3", "schema: x", "bad:1:22: schema: expected a whole number"},
-        {"schema: 3", "schema: 0", "outside"},
-        {"schema: 3, ", "", "no key \"schema\""},
+        {"schema: 4", "schema: 5", "bad:1:22: schema: the file has schema 5, newer than the 4"},
+        {"schema: 4", "schema: 5, future: 1", "newer than the 4"},
+        {"schema: 4", "schema: 3", "bad:1:22: schema: the file has schema 3, older than the 4"},
+        {"schema: 4", "schema: x", "bad:1:22: schema: expected a whole number"},
+        {"schema: 4", "schema: 0", "outside"},
+        {"schema: 4, ", "", "no key \"schema\""},
         {"gpumemtopo:", "gpumemtopos:", "key \"gpumemtopo\" is missing"},
         {"watch: []\n", "", "key \"watch\" is missing"},
         {"watch:", "wach:", "bad:9:1: unknown key \"wach\"; did you mean \"watch\"?"},
@@ -325,8 +332,15 @@ static void bad_files_are_explained(void **state)
          "links: expected the lists gpus and state"},
         {"nodes: []", "nodes: {}", "nodes: expected a list"},
         {"outliers: []", "outliers: [{}]", "is missing"},
-        {"watch: []", "watch: [{uuid: a, node: a, pci: a, model: a, kind: failing, findings: []}]",
-         "unknown key \"kind\""},
+        {"watch: []",
+         "watch: [{uuid: a, node: a, pci: a, model: a, verdict: tired, loss: null, action: tell, "
+         "evidence: []}]",
+         "expected one of failing, degraded, misconfigured, mismatched, unsteady, built_slower, "
+         "unknown; found \"tired\""},
+        {"watch: []",
+         "watch: [{uuid: a, node: a, pci: a, model: a, verdict: failing, loss: null, action: jump, "
+         "evidence: []}]",
+         "expected one of nothing, tell, alert, drain; found \"jump\""},
         {"unmeasured: []", "unmeasured: [&a x, *a]", "aliases"},
         {"unmeasured: []", "unmeasured: [", "not valid YAML"},
     };

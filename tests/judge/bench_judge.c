@@ -245,7 +245,7 @@ int main(int argc, char **argv)
     struct err err = {0};
     must(argc == 3, "bench_judge SURVEY.yaml MODELS");
     must(!yaml_read_file(argv[1], &yaml_limits_config, &doc, &err), err.text);
-    must(!judge_config_read(yaml_get(yaml_root(doc), "judge"), &config, &err), err.text);
+    must(!judge_config_read(yaml_get(yaml_root(doc), "judge"), NULL, &config, &err), err.text);
     must(!judge_references_read(argv[2], &references, &err), err.text);
     const struct judge_basis basis = {.config = &config, .references = &references};
     judge_count(&basis, 1000);

@@ -1,4 +1,4 @@
-"""How well planted faults are found: whole surveys of simulated fleets, judged as shipped.
+"""How well planted faults are found: whole surveys of simulated fleets, judged as shipped, whatever the policy is.
 
 detect.py SURVEY SOURCE_ROOT [FLEETS [GPUS [SEED]]] [--spread PERCENT] [--disturbed SHARE]
 
@@ -33,6 +33,7 @@ import time
 try:
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
     import fast_yaml as yaml  # noqa: E402
+    import sure  # noqa: E402
 except ImportError:
     print("not installed: yaml")
     sys.exit(77)
@@ -169,8 +170,8 @@ def catalogue(model):
         "degraded", "hardware slows down")
     add("power_brake", f"kind: sm_clock, mhz: {model.sm_mhz * 0.5:.0f}, reason: power_brake",
         "degraded", "power brake")
-    add("noisy", "kind: noisy, factor: 20", "degraded", "scatter")
-    add("very noisy", "kind: noisy, factor: 60", "degraded", "scatter")
+    add("noisy", "kind: noisy, factor: 20", "unsteady", "scatter")
+    add("very noisy", "kind: noisy, factor: 60", "unsteady", "scatter")
     add("busy", "kind: busy", None, None, where="busy")
     add("hang", "kind: hang, after: 30", "failing", "worker hung")
     add("crash", "kind: crash, after: 30", "failing", "worker crashed twice")
@@ -263,7 +264,7 @@ def survey(number, model, folder):
     fleet, out = folder / f"{number}.fleet", folder / f"{number}.yaml"
     fleet.write_text(text)
     done = subprocess.run([SURVEY, "--simulate", fleet, "--profile", "quick", "--seed", str(SEED),
-                           "--load", "10", "--no-progress", "-o", out],
+                           "--load", "10", "--config", sure.config(folder), "--no-progress", "-o", out],
                           capture_output=True, text=True)
     if done.returncode not in (0, 3, 4):
         sys.exit(f"fleet {number}: exit {done.returncode}\n{done.stderr}")
@@ -283,30 +284,30 @@ def survey(number, model, folder):
 
 
 def matches(fault, entry):
-    return entry["kind"] == fault.kind and any(re.search(fault.cause, f["cause"])
-                                               for f in entry["findings"])
+    return entry["verdict"] == fault.kind and any(re.search(fault.cause, f["cause"])
+                                               for f in entry["evidence"])
 
 
 def verdict(fault, node, gpu, seen):
     """found, watched, found but otherwise, or missed"""
     status, by_place, shared = seen.status, seen.by_place, seen.shared
     if fault.where == "node":
-        listed = [s for s in shared if s["node"] == node and s["kind"]]
-        if any(s["kind"] == fault.kind and re.search(fault.cause, s["finding"])
+        listed = [s for s in shared if s["node"] == node and s["verdict"] != "unknown"]
+        if any(s["verdict"] == fault.kind and re.search(fault.cause, s["finding"])
                and len(s["gpus"]) >= PER_NODE - 1 for s in listed):
             return "found"
         watched = sum((node, i) in by_place["watch"] or (node, i) in by_place["outliers"]
                       for i in range(PER_NODE))
         return "otherwise" if listed else "watched" if watched >= PER_NODE / 2 else "missed"
     if fault.where == "slot":
-        listed = [s for s in shared if s["kind"] == fault.kind and s["finding"].startswith("slot ")
+        listed = [s for s in shared if s["verdict"] == fault.kind and s["finding"].startswith("slot ")
                   and re.search(fault.cause, s["finding"])]
         everywhere = any(len(s["gpus"]) >= 0.9 * GPUS / PER_NODE for s in listed)
         return "found" if everywhere else "otherwise" if listed else "missed"
     if fault.where == "watch":
         entry = by_place["watch"].get((node, gpu))
         return "found" if entry and any(re.search(fault.cause, f["cause"])
-                                        for f in entry["findings"]) else "missed"
+                                        for f in entry["evidence"]) else "missed"
     if fault.where != "outlier":
         return "found" if status.get((node, gpu)) == fault.where else "missed"
     entry = by_place["outliers"].get((node, gpu))
@@ -325,7 +326,7 @@ def false_alarms(number, seen):
     said = []
     for (node, gpu), state in alarms:
         entry = seen.by_place["outliers"].get((node, gpu))
-        listed = [s["finding"] for s in seen.shared if s["kind"]
+        listed = [s["finding"] for s in seen.shared if s["verdict"] != "unknown"
                   and any(seen.places[u] == node and seen.index[u] == gpu for u in s["gpus"])]
         said.append(f"fleet {number}, {node} GPU {gpu}{' (disturbed)' * ((node, gpu) in seen.disturbed)}: "
                     f"{state}: {entry['findings'] if entry else listed}")

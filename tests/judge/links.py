@@ -87,8 +87,8 @@ def said_of(data, list_name):
     index = {gpu["uuid"]: gpu["index"] for gpu in data["gpus"]}
     said = collections.defaultdict(dict)
     for entry in data[list_name]:
-        causes = [f["cause"] for f in entry["findings"] if f["metric"].startswith("links.")]
-        said[entry["node"]][index[entry["uuid"]]] = entry.get("kind"), "; ".join(causes)
+        causes = [f["cause"] for f in entry["evidence"] if f["metric"].startswith("links.")]
+        said[entry["node"]][index[entry["uuid"]]] = entry["verdict"], "; ".join(causes)
     return said
 
 
@@ -104,7 +104,7 @@ def check_host_links(folder):
         data = survey("\n".join(lines) + "\n", folder, "host.together")
         assert not data["outliers"] and len(data["watch"]) == watched, data["watch"]
         for entry in data["watch"]:
-            finding, = entry["findings"]
+            finding, = entry["evidence"]
             assert entry["node"] == "n3" and finding["metric"] == "host.together.h2d", entry
             assert "while all 3 GPUs of the node copy, 50 % of its host link is left, 100 %" in finding["cause"]
         values = {(gpu["node"], gpu["index"]): gpu["values"] for gpu in data["gpus"]}

@@ -205,17 +205,24 @@ void made_spoil(struct gpu_result *gpus)
     }
 }
 
+/* Whatever is sure is in `outliers`, and what is not in `watch`, however small it is: the tests are
+ * about evidence. test_policy.c is about actions. */
+static const char policy_text[] = "{tell: 0 %, alert: 0 %}\n";
+
 const struct judge_config *made_config(void)
 {
     static struct judge_config config;
-    struct yaml_doc *doc = NULL;
+    struct yaml_doc *doc = NULL, *policy = NULL;
     struct err err = {0};
     if (config.metric_count)
         return &config;
     if (yaml_read_file(SURVEY_CONFIG, &yaml_limits_config, &doc, &err) ||
-        judge_config_read(yaml_get(yaml_root(doc), "judge"), &config, &err))
+        yaml_read_text(policy_text, sizeof policy_text - 1, "policy", &yaml_limits_config, &policy,
+                       &err) ||
+        judge_config_read(yaml_get(yaml_root(doc), "judge"), yaml_root(policy), &config, &err))
         fail_msg("%s:%d: %s", err.file, err.line, err.text);
     yaml_destroy(doc);
+    yaml_destroy(policy);
     return &config;
 }
 
@@ -274,11 +281,11 @@ const struct inventory_outlier *made_watched(const struct inventory *inventory, 
     return find(inventory->watch, inventory->watch_count, uuid);
 }
 
-const struct inventory_finding *made_finding(const struct inventory_outlier *outlier,
-                                             const char *metric)
+const struct inventory_evidence *made_finding(const struct inventory_outlier *outlier,
+                                              const char *metric)
 {
-    for (size_t i = 0; outlier && i < outlier->finding_count; i++)
-        if (strcmp(outlier->findings[i].metric, metric) == 0)
-            return &outlier->findings[i];
+    for (size_t i = 0; outlier && i < outlier->evidence_count; i++)
+        if (strcmp(outlier->evidence[i].metric, metric) == 0)
+            return &outlier->evidence[i];
     return NULL;
 }

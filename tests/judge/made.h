@@ -46,7 +46,7 @@ char *made_printed(const struct gpu_result *gpus, size_t count);
 /* NULL: is not there. */
 const struct inventory_outlier *made_outlier(const struct inventory *inventory, const char *uuid);
 const struct inventory_outlier *made_watched(const struct inventory *inventory, const char *uuid);
-const struct inventory_finding *made_finding(const struct inventory_outlier *outlier,
-                                             const char *metric);
+const struct inventory_evidence *made_finding(const struct inventory_outlier *outlier,
+                                              const char *metric);
 
 #endif

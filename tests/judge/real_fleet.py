@@ -14,6 +14,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import fast_yaml as yaml  # noqa: E402
+import sure  # noqa: E402
 
 REPORT = pathlib.Path(sys.argv[2]).resolve()
 IDENTITY = [(r"uuid: \S+", "uuid: GPU-{name}"), (r"node: [^\s,]+", "node: {name}"),
@@ -25,7 +26,7 @@ def judged(*paths):
     """The inventory that the judge makes of all these together."""
     with tempfile.TemporaryDirectory(prefix="gpumemtopo-real-") as there:
         out = pathlib.Path(there, "out.yaml")
-        done = subprocess.run([REPORT, "merge", *paths, "-o", out], capture_output=True, text=True)
+        done = subprocess.run([REPORT, "merge", *paths, "--config", sure.config(there), "-o", out], capture_output=True, text=True)
         if done.returncode not in (0, 3):
             sys.exit(f"FAILED: {paths}: {done.returncode} {done.stderr}")
         return out.read_text()
@@ -48,7 +49,7 @@ def add(fleet, inventory, name):
 
 def found(entries):
     """Card -> metrics, in the order of the file."""
-    return {entry["uuid"].removeprefix("GPU-"): [finding["metric"] for finding in entry["findings"]]
+    return {entry["uuid"].removeprefix("GPU-"): [finding["metric"] for finding in entry["evidence"]]
             for entry in entries}
 
 
@@ -56,13 +57,13 @@ def untold(inventory, card, entry):
     """Kind or cause that the entry of an accused card should have and has not."""
     for outlier in inventory["outliers"]:
         if outlier["uuid"] == f"GPU-{card}":
-            if outlier["kind"] != entry["kind"]:
-                yield f"{outlier['kind']}, not {entry['kind']}"
+            if outlier["verdict"] != entry["verdict"]:
+                yield f"{outlier['verdict']}, not {entry['verdict']}"
             for cause in entry.get("causes", []):
-                if not any(cause in finding["cause"] for finding in outlier["findings"]):
+                if not any(cause in finding["cause"] for finding in outlier["evidence"]):
                     yield f"no cause with \"{cause}\""
             for cause in entry.get("never", []):
-                if any(cause in finding["cause"] for finding in outlier["findings"]):
+                if any(cause in finding["cause"] for finding in outlier["evidence"]):
                     yield f"a cause with \"{cause}\""
 
 

@@ -50,7 +50,7 @@ def findings(path):
     """What is said about the die and its SMs, by node and index."""
     data = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     place = {gpu["uuid"]: (gpu["node"], gpu["index"]) for gpu in data["gpus"]}
-    return {place[entry["uuid"]]: [f["cause"] for f in entry["findings"]]
+    return {place[entry["uuid"]]: [f["cause"] for f in entry["evidence"]]
             for entry in data["outliers"] + data["watch"]}
 
 

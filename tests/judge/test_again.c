@@ -221,13 +221,13 @@ static void parts(void **state)
     for (size_t i = 0; i < whole.outlier_count; i++) {
         const struct inventory_outlier *a = &whole.outliers[i], *b = &together.outliers[i];
         assert_string_equal(a->uuid, b->uuid);
-        assert_int_equal(a->kind, b->kind);
-        assert_int_equal(a->finding_count, b->finding_count);
-        for (size_t f = 0; f < a->finding_count; f++) {
-            assert_string_equal(a->findings[f].cause, b->findings[f].cause);
-            assert_true(a->findings[f].expected == b->findings[f].expected ||
-                        (a->findings[f].expected != a->findings[f].expected &&
-                         b->findings[f].expected != b->findings[f].expected));
+        assert_int_equal(a->verdict, b->verdict);
+        assert_int_equal(a->evidence_count, b->evidence_count);
+        for (size_t f = 0; f < a->evidence_count; f++) {
+            assert_string_equal(a->evidence[f].cause, b->evidence[f].cause);
+            assert_true(a->evidence[f].expected == b->evidence[f].expected ||
+                        (a->evidence[f].expected != a->evidence[f].expected &&
+                         b->evidence[f].expected != b->evidence[f].expected));
         }
     }
     inventory_fini(&together);

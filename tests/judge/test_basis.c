@@ -144,7 +144,7 @@ static void single_gpu(void **state)
         struct gpu_result *gpus = made_fleet(1, 1);
         made_scale(&gpus[0], rows[i].metric, rows[i].factor);
         struct inventory inventory = judged_by(gpus, 1, NULL);
-        const struct inventory_finding *finding =
+        const struct inventory_evidence *finding =
             made_finding(made_outlier(&inventory, "GPU-000"), rows[i].metric);
         if ((finding != NULL) != rows[i].accused)
             fail_msg("%s x %g", rows[i].metric, rows[i].factor);
@@ -170,7 +170,7 @@ static void whole_fleet(void **state)
     struct inventory inventory = judged_by(gpus, COUNT, NULL);
     assert_int_equal(inventory.node_finding_count, 1);
     assert_int_equal(inventory.total_outliers, COUNT);
-    assert_int_equal(inventory.node_findings[0].kind, KIND_MISCONFIGURED);
+    assert_int_equal(inventory.node_findings[0].verdict, VERDICT_MISCONFIGURED);
     assert_non_null(strstr(inventory.node_findings[0].finding,
                            "16 of 16 GPUs of alpha-100: main.bandwidth.read"));
     assert_non_null(
@@ -185,10 +185,10 @@ static void hardware(void **state)
     struct gpu_result *gpus = made_fleet(1, 3);
     facts_set_int(&gpus[0].hardware, "sms", 128);
     struct inventory inventory = judged_by(gpus, 1, NULL);
-    const struct inventory_finding *finding =
+    const struct inventory_evidence *finding =
         made_finding(made_outlier(&inventory, "GPU-000"), "hardware.sms");
     assert_string_equal(finding->cause, "SMs 128, the model is specified with 132");
-    assert_int_equal(inventory.outliers[0].kind, KIND_MISMATCHED);
+    assert_int_equal(inventory.outliers[0].verdict, VERDICT_MISMATCHED);
     inventory_fini(&inventory);
     /* A part of a GPU is not what is specified; a GPU that is passed through is. */
     for (int kind = 0; kind < 3; kind++) {
@@ -211,8 +211,8 @@ static void told_once(void **state)
     struct inventory inventory = judged_by(gpus, 6, NULL);
     const struct inventory_outlier *outlier = made_outlier(&inventory, "GPU-003");
     size_t count = 0;
-    for (size_t i = 0; i < outlier->finding_count; i++)
-        count += strcmp(outlier->findings[i].metric, "hardware.sms") == 0;
+    for (size_t i = 0; i < outlier->evidence_count; i++)
+        count += strcmp(outlier->evidence[i].metric, "hardware.sms") == 0;
     assert_int_equal(count, 1);
     assert_string_equal(made_finding(outlier, "hardware.sms")->basis, "fleet");
     assert_non_null(made_finding(outlier, "clock.memory"));
@@ -243,9 +243,9 @@ static void claims(void **state)
     made_set(&gpus[0], "host.bandwidth.h2d", 20);
     struct inventory inventory = judged_by(gpus, 1, NULL);
     const struct inventory_outlier *outlier = made_outlier(&inventory, "GPU-000");
-    assert_int_equal(outlier->finding_count, COUNT_OF(rows));
+    assert_int_equal(outlier->evidence_count, COUNT_OF(rows));
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const struct inventory_finding *finding = made_finding(outlier, rows[i].metric);
+        const struct inventory_evidence *finding = made_finding(outlier, rows[i].metric);
         if (!finding || strcmp(finding->cause, rows[i].cause) != 0)
             fail_msg("%s: %s", rows[i].metric, finding ? finding->cause : "not there");
         assert_string_equal(finding->basis, "rule");
@@ -279,7 +279,7 @@ static void memory_clock_of_all(void **state)
             assert_int_equal(watched && made_finding(watched, "clock.memory"), rows[r].watched);
             if (!rows[r].accused)
                 continue;
-            assert_int_equal(outlier->kind, KIND_MISCONFIGURED);
+            assert_int_equal(outlier->verdict, VERDICT_MISCONFIGURED);
             assert_true(made_finding(outlier, "clock.memory")->expected == HIGHEST);
         }
         inventory_fini(&inventory);
@@ -303,7 +303,7 @@ static void drift(void **state)
         made_scale(&gpus[0], "main.bandwidth.read", 0.95);
         facts_set_text(&gpus[0].board, "driver", "590.00");
         struct inventory now = judged_by(gpus, count, &before);
-        const struct inventory_finding *finding =
+        const struct inventory_evidence *finding =
             made_finding(made_outlier(&now, "GPU-000"), "main.bandwidth.read");
         if (!finding)
             fail_msg("%zu GPUs: no drift found", count);
@@ -349,8 +349,8 @@ static void fallen_to_nothing(void **state)
                                   judged_by(gpus, counts[c], NULL)};
         for (size_t k = 0; k < COUNT_OF(now); k++) {
             const struct inventory_outlier *outlier = made_outlier(&now[k], "GPU-000");
-            const struct inventory_finding *read = made_finding(outlier, "main.bandwidth.read");
-            const struct inventory_finding *write = made_finding(outlier, "main.bandwidth.write");
+            const struct inventory_evidence *read = made_finding(outlier, "main.bandwidth.read");
+            const struct inventory_evidence *write = made_finding(outlier, "main.bandwidth.write");
             if (k == 2 && counts[c] == 3) /* no reference: with three GPUs it is only watched */
                 write = made_finding(made_watched(&now[k], "GPU-000"), "main.bandwidth.write");
             if (!read || !(read->expected > 3000) || read->deviation != -1)
@@ -373,14 +373,14 @@ static void held_clock(void **state)
         int64_t limit_mhz;
         const char *throttle;
         double factor;
-        enum inventory_kind kind;
+        enum verdict verdict;
         const char *cause, *drift_cause;
     } rows[] = {
-        {1386, "none", 0.7, KIND_MISCONFIGURED, "SM clock limit 1386 MHz, model has 1980 MHz",
+        {1386, "none", 0.7, VERDICT_MISCONFIGURED, "SM clock limit 1386 MHz, model has 1980 MHz",
          "SM clock limit 1386 MHz, model has 1980 MHz"},
-        {1980, "sw_thermal", 0.8, KIND_DEGRADED, "throttled for heat at 50 C (sw_thermal)",
+        {1980, "sw_thermal", 0.8, VERDICT_DEGRADED, "throttled for heat at 50 C (sw_thermal)",
          "throttled for heat at 50 C (sw_thermal)"},
-        {1980, "none", 0.6, KIND_DEGRADED,
+        {1980, "none", 0.6, VERDICT_DEGRADED,
          "unexplained: no limit, setting or throttle reason holds it down",
          "unexplained (baseline of 2026-02-02T00:00:00Z)"},
     };
@@ -398,9 +398,9 @@ static void held_clock(void **state)
                                   judged_for_drift(gpus, COUNT, &before)};
         for (size_t k = 0; k < COUNT_OF(now); k++) {
             const struct inventory_outlier *outlier = made_outlier(&now[k], "GPU-005");
-            const struct inventory_finding *finding = made_finding(outlier, "clock.sm");
+            const struct inventory_evidence *finding = made_finding(outlier, "clock.sm");
             assert_non_null(finding);
-            assert_int_equal(outlier->kind, rows[i].kind);
+            assert_int_equal(outlier->verdict, rows[i].verdict);
             assert_string_equal(finding->basis, k < 2 ? "fleet" : "baseline");
             assert_string_equal(finding->cause, k < 2 ? rows[i].cause : rows[i].drift_cause);
             inventory_fini(&now[k]);
@@ -422,7 +422,7 @@ static void clock_far_away(void **state)
     facts_set_int(&gpus[3].config, "sm_clock_limit_mhz", 1386);
     made_set(&gpus[3], "clock.sm", 1386); /* and main.latency does not follow */
     struct inventory now = judged_by(gpus, 6, &before);
-    assert_int_equal(made_outlier(&now, "GPU-003")->kind, KIND_MISCONFIGURED);
+    assert_int_equal(made_outlier(&now, "GPU-003")->verdict, VERDICT_MISCONFIGURED);
     assert_non_null(made_finding(made_watched(&now, "GPU-003"), "main.latency"));
     inventory_fini(&now);
     inventory_fini(&before);
@@ -454,7 +454,7 @@ static bool has_text(const struct inventory *inventory, const char *text)
 {
     for (size_t i = 0; i < inventory->node_finding_count; i++)
         if (strcmp(inventory->node_findings[i].finding, text) == 0)
-            return !inventory->node_findings[i].accused;
+            return inventory->node_findings[i].action < ACTION_ALERT;
     return false;
 }
 

@@ -13,18 +13,18 @@
 enum { COUNT = 256, SUSPECT = 37 };
 static const char suspect[] = "GPU-037";
 
-static void expect(const struct gpu_result *gpus, const char *metric, enum inventory_kind kind,
+static void expect(const struct gpu_result *gpus, const char *metric, enum verdict verdict,
                    const char *cause)
 {
     struct inventory inventory = made_judged(gpus, COUNT);
     const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
-    const struct inventory_finding *finding = made_finding(outlier, metric);
+    const struct inventory_evidence *finding = made_finding(outlier, metric);
     if (!finding)
         fail_msg("%s is not accused (%s)", metric, cause);
     else if (!strstr(finding->cause, cause))
         fail_msg("%s: \"%s\", expected \"%s\"", metric, finding->cause, cause);
-    else if (outlier->kind != kind)
-        fail_msg("%s: %s", metric, inventory_kind_name(outlier->kind));
+    else if (outlier->verdict != verdict)
+        fail_msg("%s: %s", metric, verdict_name(outlier->verdict));
     assert_int_equal(inventory.total_outliers, 1);
     inventory_fini(&inventory);
 }
@@ -41,15 +41,15 @@ static void memory_clock(void **state)
     (void)state;
     struct gpu_result *gpus = made_fleet(COUNT, 1);
     slow_memory(&gpus[SUSPECT], 0.9);
-    expect(gpus, "main.bandwidth.read", KIND_DEGRADED,
+    expect(gpus, "main.bandwidth.read", VERDICT_DEGRADED,
            "unexplained: memory clock, SMs and memory bus are as its peers'");
     made_scale(&gpus[SUSPECT], "clock.memory", 0.9);
-    expect(gpus, "main.bandwidth.read", KIND_MISCONFIGURED,
+    expect(gpus, "main.bandwidth.read", VERDICT_MISCONFIGURED,
            "memory clock 2881 MHz, model runs at 3201 MHz");
-    expect(gpus, "clock.memory", KIND_MISCONFIGURED,
+    expect(gpus, "clock.memory", VERDICT_MISCONFIGURED,
            "memory clock 2881 MHz, model runs at 3201 MHz");
     slow_memory(&gpus[SUSPECT], 0.6 / 0.9);
-    expect(gpus, "main.bandwidth.read", KIND_DEGRADED, "explains 10 % of the 4");
+    expect(gpus, "main.bandwidth.read", VERDICT_DEGRADED, "explains 10 % of the 4");
     made_free(gpus, COUNT);
 }
 
@@ -59,15 +59,15 @@ static void missing_hardware(void **state)
     struct gpu_result *gpus = made_fleet(COUNT, 2);
     facts_set_int(&gpus[SUSPECT].hardware, "memory_bus_bits", 5120);
     slow_memory(&gpus[SUSPECT], 5.0 / 6);
-    expect(gpus, "main.bandwidth.read", KIND_MISMATCHED,
+    expect(gpus, "main.bandwidth.read", VERDICT_MISMATCHED,
            "memory bus 5120 bits, model has 6144 bits");
     made_free(gpus, COUNT);
     gpus = made_fleet(COUNT, 3);
     facts_set_int(&gpus[SUSPECT].hardware, "sms", 120);
     made_scale(&gpus[SUSPECT], "l2.bandwidth.read", 0.92);
-    expect(gpus, "l2.bandwidth.read", KIND_MISMATCHED, "SMs 120, model has 132");
+    expect(gpus, "l2.bandwidth.read", VERDICT_MISMATCHED, "SMs 120, model has 132");
     slow_memory(&gpus[SUSPECT], 0.7); /* nine per cent of the SMs do not explain this */
-    expect(gpus, "main.bandwidth.read", KIND_DEGRADED, "the rest is unexplained");
+    expect(gpus, "main.bandwidth.read", VERDICT_DEGRADED, "the rest is unexplained");
     made_free(gpus, COUNT);
 }
 
@@ -77,9 +77,9 @@ static void link_width(void **state)
     struct gpu_result *gpus = made_fleet(COUNT, 4);
     made_scale(&gpus[SUSPECT], "host.bandwidth.h2d", 0.5);
     made_scale(&gpus[SUSPECT], "host.bandwidth.d2h", 0.5);
-    expect(gpus, "host.bandwidth.h2d", KIND_DEGRADED, "unexplained: PCIe link is as its peers'");
+    expect(gpus, "host.bandwidth.h2d", VERDICT_DEGRADED, "unexplained: PCIe link is as its peers'");
     facts_set_int(&gpus[SUSPECT].config, "pcie_width", 8);
-    expect(gpus, "host.bandwidth.h2d", KIND_DEGRADED, "PCIe generation 5 x8, model has 2 times");
+    expect(gpus, "host.bandwidth.h2d", VERDICT_DEGRADED, "PCIe generation 5 x8, model has 2 times");
     made_free(gpus, COUNT);
 }
 
@@ -92,7 +92,7 @@ static void ecc_on(void **state)
         facts_set_bool(&gpus[i].config, "ecc_pending", i == SUSPECT);
     }
     slow_memory(&gpus[SUSPECT], 0.9);
-    expect(gpus, "main.bandwidth.read", KIND_MISCONFIGURED, "ECC on, off on its peers");
+    expect(gpus, "main.bandwidth.read", VERDICT_MISCONFIGURED, "ECC on, off on its peers");
     made_free(gpus, COUNT);
 }
 
@@ -104,23 +104,24 @@ static void sm_clock(void **state)
         const char *throttle;
         int64_t power_limit_w, clock_limit_mhz;
         double factor;
-        enum inventory_kind kind;
+        enum verdict verdict;
         const char *cause;
     } rows[] = {
-        {"sw_thermal", 700, 1980, 0.95, KIND_DEGRADED, "throttled for heat at 50 C (sw_thermal)"},
-        {"power_cap", 700, 1980, 0.95, KIND_DEGRADED,
+        {"sw_thermal", 700, 1980, 0.95, VERDICT_DEGRADED,
+         "throttled for heat at 50 C (sw_thermal)"},
+        {"power_cap", 700, 1980, 0.95, VERDICT_DEGRADED,
          "at its power cap of 700 W, the limit that its peers keep within (power_cap)"},
-        {"power_cap", 600, 1980, 0.95, KIND_MISCONFIGURED, "power limit 600 W, model has 700 W"},
-        {"none", 700, 1881, 0.95, KIND_MISCONFIGURED,
+        {"power_cap", 600, 1980, 0.95, VERDICT_MISCONFIGURED, "power limit 600 W, model has 700 W"},
+        {"none", 700, 1881, 0.95, VERDICT_MISCONFIGURED,
          "SM clock limit 1881 MHz, model has 1980 MHz"},
-        {"applications_clocks", 700, 1980, 0.9, KIND_MISCONFIGURED,
+        {"applications_clocks", 700, 1980, 0.9, VERDICT_MISCONFIGURED,
          "held at its application clock (applications_clocks)"},
         /* A limit 5 % lower does not explain 30 %. */
-        {"sw_thermal", 665, 1980, 0.7, KIND_DEGRADED, "throttled for heat at 50 C (sw_thermal)"},
+        {"sw_thermal", 665, 1980, 0.7, VERDICT_DEGRADED, "throttled for heat at 50 C (sw_thermal)"},
         /* One 29 % lower could explain it, but the driver says that it is the heat. */
-        {"power_cap,sw_thermal", 500, 1980, 0.8, KIND_DEGRADED, "throttled for heat at 50 C"},
-        {"none", 700, 1980, 0.6, KIND_DEGRADED, "unexplained: no limit, setting or throttle"},
-        {"none", 700, 1980, 0.9, KIND_DEGRADED, "unexplained: no limit, setting or throttle"},
+        {"power_cap,sw_thermal", 500, 1980, 0.8, VERDICT_DEGRADED, "throttled for heat at 50 C"},
+        {"none", 700, 1980, 0.6, VERDICT_DEGRADED, "unexplained: no limit, setting or throttle"},
+        {"none", 700, 1980, 0.9, VERDICT_DEGRADED, "unexplained: no limit, setting or throttle"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct gpu_result *gpus = made_fleet(COUNT, 6);
@@ -131,9 +132,9 @@ static void sm_clock(void **state)
         facts_set_int(&gpus[SUSPECT].config, "power_limit_w", rows[i].power_limit_w);
         facts_set_int(&gpus[SUSPECT].config, "sm_clock_limit_mhz", rows[i].clock_limit_mhz);
         made_clock(&gpus[SUSPECT], rows[i].factor * 1980 / before);
-        expect(gpus, "clock.sm", rows[i].kind, rows[i].cause);
+        expect(gpus, "clock.sm", rows[i].verdict, rows[i].cause);
         if (rows[i].factor <= 0.9)
-            expect(gpus, "l2.bandwidth.read", rows[i].kind, rows[i].cause);
+            expect(gpus, "l2.bandwidth.read", rows[i].verdict, rows[i].cause);
         made_free(gpus, COUNT);
     }
 }
@@ -183,7 +184,7 @@ static void slow_sm(void **state)
     struct gpu_result *gpus = made_fleet(COUNT, 8);
     made_scale(&gpus[SUSPECT], "sm.l1_worst", 1.1);
     made_set(&gpus[SUSPECT], "sm.l1_worst_sm", 99);
-    expect(gpus, "sm.l1_worst", KIND_DEGRADED, "SM 99 is slower than the others, unexplained");
+    expect(gpus, "sm.l1_worst", VERDICT_DEGRADED, "SM 99 is slower than the others, unexplained");
     made_free(gpus, COUNT);
 }
 
@@ -200,7 +201,7 @@ static void slow_group(void **state)
     }
     sm_rates_put(&rates, &gpus[SUSPECT].board);
     made_scale(&gpus[SUSPECT], "l2.bandwidth.read", 0.9);
-    expect(gpus, "l2.bandwidth.read", KIND_DEGRADED,
+    expect(gpus, "l2.bandwidth.read", VERDICT_DEGRADED,
            "the 16 SMs of group 1 read L2 50 % slower than the others, unexplained");
     made_free(gpus, COUNT);
 }

@@ -11,7 +11,7 @@ static int read_text(const char *text, struct judge_config *config, struct err *
     struct yaml_doc *doc;
     assert_int_equal(yaml_read_text(text, strlen(text), "j.yaml", &yaml_limits_config, &doc, err),
                      0);
-    int rc = judge_config_read(yaml_root(doc), config, err);
+    int rc = judge_config_read(yaml_root(doc), NULL, config, err);
     yaml_destroy(doc);
     return rc;
 }

@@ -32,7 +32,7 @@ static const char *confirmed(const struct inventory *inventory, bool accused, co
 {
     const struct inventory_outlier *entry =
         accused ? made_outlier(inventory, "GPU-005") : made_watched(inventory, "GPU-005");
-    const struct inventory_finding *finding = entry ? made_finding(entry, metric) : NULL;
+    const struct inventory_evidence *finding = entry ? made_finding(entry, metric) : NULL;
     return finding ? finding->confirmed : "no finding";
 }
 

@@ -14,7 +14,7 @@
 enum { COUNT = 24, SUSPECT = 13 };
 static const char suspect[] = "GPU-013";
 
-enum verdict { LEFT, WATCHED, ACCUSED };
+enum listed { LEFT, WATCHED, ACCUSED };
 static const char *const verdicts[] = {"left", "watched", "accused"};
 
 struct planted {
@@ -60,32 +60,32 @@ static struct gpu_result *known_fleet(size_t count, uint64_t seed)
     return gpus;
 }
 
-static enum verdict verdict_of(const struct inventory *inventory, const char *uuid,
-                               const char *metric, const struct inventory_finding **out_finding)
+static enum listed listed_as(const struct inventory *inventory, const char *uuid,
+                             const char *metric, const struct inventory_evidence **out_finding)
 {
-    const struct inventory_finding *accused = made_finding(made_outlier(inventory, uuid), metric);
-    const struct inventory_finding *watched = made_finding(made_watched(inventory, uuid), metric);
+    const struct inventory_evidence *accused = made_finding(made_outlier(inventory, uuid), metric);
+    const struct inventory_evidence *watched = made_finding(made_watched(inventory, uuid), metric);
     *out_finding = accused ? accused : watched;
     return accused ? ACCUSED : watched ? WATCHED : LEFT;
 }
 
 /* The only finding of the fleet's health is this one. */
-static void check_only(const struct inventory *inventory, const char *metric, enum verdict verdict,
-                       enum inventory_kind kind, const char *cause, const char *what)
+static void check_only(const struct inventory *inventory, const char *metric, enum listed listed,
+                       enum verdict verdict, const char *cause, const char *what)
 {
-    const struct inventory_finding *finding;
-    enum verdict got = verdict_of(inventory, suspect, metric, &finding);
-    if (got != verdict || (finding && cause && strcmp(finding->cause, cause) != 0))
+    const struct inventory_evidence *finding;
+    enum listed got = listed_as(inventory, suspect, metric, &finding);
+    if (got != listed || (finding && cause && strcmp(finding->cause, cause) != 0))
         fail_msg("%s: %s %s, \"%s\"", what, metric, verdicts[got], finding ? finding->cause : "");
-    if (got == ACCUSED && made_outlier(inventory, suspect)->kind != kind)
-        fail_msg("%s: another kind", what);
+    if (got == ACCUSED && made_outlier(inventory, suspect)->verdict != verdict)
+        fail_msg("%s: another verdict", what);
     size_t told = 0;
     for (size_t i = 0; i < inventory->watch_count; i++)
-        for (size_t f = 0; f < inventory->watch[i].finding_count; f++)
-            told += strncmp(inventory->watch[i].findings[f].metric, "health.", 7) == 0;
+        for (size_t f = 0; f < inventory->watch[i].evidence_count; f++)
+            told += strncmp(inventory->watch[i].evidence[f].metric, "health.", 7) == 0;
     for (size_t i = 0; i < inventory->outlier_count; i++)
-        told += inventory->outliers[i].finding_count;
-    if (told != (verdict != LEFT))
+        told += inventory->outliers[i].evidence_count;
+    if (told != (listed != LEFT))
         fail_msg("%s: %zu findings", what, told);
 }
 
@@ -95,51 +95,51 @@ static void one_of_a_fleet(void **state)
     (void)state;
     static const struct {
         struct planted facts[3];
+        enum listed listed;
         enum verdict verdict;
-        enum inventory_kind kind;
         const char *metric, *cause;
     } rows[] = {
         /* the storm of NVIDIA/DCGM issue 313, its slower times, and what is no storm */
         {{{"ecc_corrected_new", 15045, NULL}, {"ecc_corrected_per_s", 17700, NULL}},
          ACCUSED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.ecc_corrected_new",
          "corrected ECC errors during the survey: 15045, 17700 per second"},
         {{{"ecc_corrected_new", 4000, NULL}, {"ecc_corrected_per_s", 4600, NULL}},
          ACCUSED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.ecc_corrected_new",
          NULL},
         {{{"ecc_corrected_new", 99, NULL}, {"ecc_corrected_per_s", 116, NULL}},
          WATCHED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.ecc_corrected_new",
          NULL},
         {{{"ecc_corrected_new", 900, NULL}, {"ecc_corrected_per_s", 45, NULL}},
          WATCHED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.ecc_corrected_new",
          NULL},
         {{{"ecc_corrected_new", 1, NULL}},
          WATCHED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.ecc_corrected_new",
          "corrected ECC errors during the survey: 1"},
         /* since the driver was loaded */
         {{{"ecc_corrected_volatile", INT64_C(9600000000), NULL}},
          ACCUSED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.ecc_corrected_volatile",
          "corrected ECC errors since the driver was loaded: 9600000000; three quarters of its "
          "model have at most 0"},
         {{{"ecc_corrected_volatile", 100000, NULL}},
          WATCHED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.ecc_corrected_volatile",
          NULL},
         {{{"ecc_corrected_volatile", 900, NULL}},
          LEFT,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.ecc_corrected_volatile",
          NULL},
         /* all of them came during the survey: one finding, not two */
@@ -147,107 +147,107 @@ static void one_of_a_fleet(void **state)
           {"ecc_corrected_new", 15045, NULL},
           {"ecc_corrected_per_s", 17700, NULL}},
          ACCUSED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.ecc_corrected_new",
          NULL},
         {{{"pcie_replays_new", 2, NULL}, {"pcie_replays_per_s", 2, NULL}},
          WATCHED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.pcie_replays_new",
          "PCIe replays during the survey: 2, 2 per second"},
         {{{"pcie_replays_new", 170, NULL}, {"pcie_replays_per_s", 200, NULL}},
          ACCUSED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.pcie_replays_new",
          NULL},
         {{{"pcie_replays_new", 170, NULL}, {"pcie_replays_per_s", 9, NULL}},
          ACCUSED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.pcie_replays_new",
          NULL},
-        {{{"pcie_replays", 40, NULL}}, LEFT, KIND_DEGRADED, "health.pcie_replays", NULL},
-        {{{"pcie_replays", 50000, NULL}}, WATCHED, KIND_DEGRADED, "health.pcie_replays", NULL},
+        {{{"pcie_replays", 40, NULL}}, LEFT, VERDICT_DEGRADED, "health.pcie_replays", NULL},
+        {{{"pcie_replays", 50000, NULL}}, WATCHED, VERDICT_DEGRADED, "health.pcie_replays", NULL},
         {{{"nvlink_errors_new", 3, NULL}},
          WATCHED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.nvlink_errors_new",
          NULL},
         {{{"nvlink_errors_new", 200, NULL}, {"nvlink_errors_per_s", 230, NULL}},
          ACCUSED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.nvlink_errors_new",
          "errors on NVLinks during the survey: 200, 230 per second"},
         {{{"xid", 0, "79 (the GPU has fallen off the bus)"}},
          ACCUSED,
-         KIND_FAILING,
+         VERDICT_FAILING,
          "health.xid",
          "Xid 79 during the survey: the GPU has fallen off the bus"},
         {{{"xid", 0, "45 (x (y) 94), 13 (z), 48 (old text)"}},
          ACCUSED,
-         KIND_FAILING,
+         VERDICT_FAILING,
          "health.xid",
          "Xid 48 during the survey: uncorrectable (double-bit) ECC error; also Xid 45, 13"},
         {{{"xid", 0, "31 (x), 13 (y)"}},
          WATCHED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.xid",
          "Xid 31 during the survey: memory page fault; usually an application's fault; also Xid "
          "13"},
-        {{{"xid", 0, "92 (x)"}}, ACCUSED, KIND_DEGRADED, "health.xid", NULL},
-        {{{"xid", 0, "777 (x)"}}, WATCHED, KIND_DEGRADED, "health.xid", NULL},
-        {{{"xid", 0, "nonsense"}}, LEFT, KIND_DEGRADED, "health.xid", NULL},
+        {{{"xid", 0, "92 (x)"}}, ACCUSED, VERDICT_DEGRADED, "health.xid", NULL},
+        {{{"xid", 0, "777 (x)"}}, WATCHED, VERDICT_DEGRADED, "health.xid", NULL},
+        {{{"xid", 0, "nonsense"}}, LEFT, VERDICT_DEGRADED, "health.xid", NULL},
         {{{"fabric_state", 0, "failed"}},
          ACCUSED,
-         KIND_FAILING,
+         VERDICT_FAILING,
          "health.fabric_state",
          "the registration with the NVLink fabric failed"},
         {{{"fabric_state", 0, "degraded_bandwidth"}},
          ACCUSED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.fabric_state",
          "the NVLink fabric gives this GPU less bandwidth"},
         {{{"fabric_state", 0, "route_recovery,route_unhealthy"}},
          ACCUSED,
-         KIND_FAILING,
+         VERDICT_FAILING,
          "health.fabric_state",
          "a route of this GPU through the NVLink fabric is unhealthy "
          "(route_recovery,route_unhealthy)"},
         {{{"fabric_state", 0, "route_recovery"}},
          WATCHED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.fabric_state",
          NULL},
         {{{"fabric_state", 0, "no_partition"}},
          ACCUSED,
-         KIND_MISCONFIGURED,
+         VERDICT_MISCONFIGURED,
          "health.fabric_state",
          NULL},
         {{{"fabric_clique", 0, "11111111-0000-0000-0000-000000000000/3"}},
          ACCUSED,
-         KIND_MISCONFIGURED,
+         VERDICT_MISCONFIGURED,
          "health.fabric_clique",
          "NVLink clique 11111111-0000-0000-0000-000000000000/3, 3 of 4 GPUs of its node are in "
          "11111111-0000-0000-0000-000000000000/2"},
         {{{"fabric_state", 0, "in_progress"}},
          ACCUSED,
-         KIND_FAILING,
+         VERDICT_FAILING,
          "health.fabric_state",
          "registration with the NVLink fabric: in_progress; completed on 23 of 24 of its model"},
         {{{"temperature_c", 82, NULL}, {"temperature_margin_c", 5, NULL}},
          WATCHED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.temperature_c",
          "temperature 82 C, its peers have 50 C after the same work; it slows down from 87 C on"},
         {{{"temperature_memory_c", 95, NULL}},
          WATCHED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.temperature_memory_c",
          NULL},
-        {{{"temperature_c", 62, NULL}}, LEFT, KIND_DEGRADED, "health.temperature_c", NULL},
-        {{{"temperature_c", 20, NULL}}, LEFT, KIND_DEGRADED, "health.temperature_c", NULL},
+        {{{"temperature_c", 62, NULL}}, LEFT, VERDICT_DEGRADED, "health.temperature_c", NULL},
+        {{{"temperature_c", 20, NULL}}, LEFT, VERDICT_DEGRADED, "health.temperature_c", NULL},
         {{{"temperature_c", 90, NULL}, {"temperature_margin_c", -3, NULL}},
          ACCUSED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.temperature_margin_c",
          "temperature 90 C, it slows down from 87 C on"},
         /* the throttle reason is reported, not the heat as well */
@@ -255,7 +255,7 @@ static void one_of_a_fleet(void **state)
           {"temperature_margin_c", -3, NULL},
           {"throttle", 0, "hw_thermal"}},
          ACCUSED,
-         KIND_DEGRADED,
+         VERDICT_DEGRADED,
          "health.throttle",
          "the hardware slows down for heat"},
     };
@@ -265,7 +265,8 @@ static void one_of_a_fleet(void **state)
         struct gpu_result *gpus = known_fleet(COUNT, 1);
         plant(&gpus[SUSPECT], rows[i].facts, COUNT_OF(rows[i].facts));
         struct inventory inventory = made_judged(gpus, COUNT);
-        check_only(&inventory, rows[i].metric, rows[i].verdict, rows[i].kind, rows[i].cause, what);
+        check_only(&inventory, rows[i].metric, rows[i].listed, rows[i].verdict, rows[i].cause,
+                   what);
         inventory_fini(&inventory);
         made_free(gpus, COUNT);
     }
@@ -306,9 +307,9 @@ static void check_quiet(const struct gpu_result *gpus, size_t count, const char 
 {
     struct inventory inventory = made_judged(gpus, count);
     for (size_t i = 0; i < inventory.watch_count; i++)
-        for (size_t f = 0; f < inventory.watch[i].finding_count; f++)
-            if (strncmp(inventory.watch[i].findings[f].metric, "health.", 7) == 0)
-                fail_msg("%s: watched: %s", what, inventory.watch[i].findings[f].cause);
+        for (size_t f = 0; f < inventory.watch[i].evidence_count; f++)
+            if (strncmp(inventory.watch[i].evidence[f].metric, "health.", 7) == 0)
+                fail_msg("%s: watched: %s", what, inventory.watch[i].evidence[f].cause);
     if (inventory.total_outliers)
         fail_msg("%s: %u accused", what, inventory.total_outliers);
     inventory_fini(&inventory);
@@ -389,7 +390,7 @@ static void since_a_baseline(void **state)
     static const struct {
         const char *key;
         int64_t was, is, others;
-        enum verdict verdict;
+        enum listed listed;
         const char *cause;
     } rows[] = {
         {"ecc_corrected_volatile", 0, 100000, 0, WATCHED,
@@ -437,10 +438,10 @@ static void since_a_baseline(void **state)
         snprintf(metric, sizeof metric, "health.%s", rows[i].key);
         snprintf(what, sizeof what, "row %zu", i);
         bool failing = strcmp(rows[i].key, "ecc_uncorrected_volatile") == 0;
-        check_only(&now[0], metric, rows[i].verdict, failing ? KIND_FAILING : KIND_DEGRADED,
+        check_only(&now[0], metric, rows[i].listed, failing ? VERDICT_FAILING : VERDICT_DEGRADED,
                    rows[i].cause, what);
-        const struct inventory_finding *finding;
-        if (verdict_of(&now[1], suspect, metric, &finding) < rows[i].verdict)
+        const struct inventory_evidence *finding;
+        if (listed_as(&now[1], suspect, metric, &finding) < rows[i].listed)
             fail_msg("row %zu: not told with --baseline", i);
         inventory_fini(&now[0]);
         inventory_fini(&now[1]);
@@ -458,11 +459,11 @@ static void pending_since_a_baseline(void **state)
     before.generated = strdup("d");
     facts_set_bool(&gpus[SUSPECT].health, "remap_pending", true);
     struct inventory now = judged_since(gpus, &before, true);
-    check_only(&now, "health.remap_pending", ACCUSED, KIND_FAILING,
+    check_only(&now, "health.remap_pending", ACCUSED, VERDICT_FAILING,
                "row remap pending: yes, was no (baseline of d)", "diff");
     inventory_fini(&now);
     now = judged_since(gpus, &before, false);
-    check_only(&now, "health.remap_pending", ACCUSED, KIND_FAILING,
+    check_only(&now, "health.remap_pending", ACCUSED, VERDICT_FAILING,
                "a row remap is pending: the GPU needs a reset", "baseline");
     inventory_fini(&now);
     inventory_fini(&before);
@@ -478,7 +479,7 @@ static void one_of_two_counters(void **state)
     facts_set_int(&gpus[SUSPECT].health, "ecc_corrected_dram", 100000);
     facts_set_int(&gpus[SUSPECT].health, "ecc_corrected_volatile", 100000);
     struct inventory now = judged_since(gpus, &before, true);
-    check_only(&now, "health.ecc_corrected_dram", WATCHED, KIND_DEGRADED,
+    check_only(&now, "health.ecc_corrected_dram", WATCHED, VERDICT_DEGRADED,
                "corrected ECC errors of memory: 100000, was 0 (baseline of unknown date)", "two");
     inventory_fini(&now);
     inventory_fini(&before);
@@ -492,8 +493,8 @@ static void fabric_of_few(void **state)
     struct gpu_result *gpus = known_fleet(3, 1);
     facts_set_text(&gpus[1].health, "fabric_state", "not_started");
     struct inventory inventory = made_judged(gpus, 3);
-    const struct inventory_finding *finding;
-    assert_int_equal(verdict_of(&inventory, "GPU-001", "health.fabric_state", &finding), WATCHED);
+    const struct inventory_evidence *finding;
+    assert_int_equal(listed_as(&inventory, "GPU-001", "health.fabric_state", &finding), WATCHED);
     assert_int_equal(inventory.total_outliers, 0);
     inventory_fini(&inventory);
     made_free(gpus, 3);

@@ -62,7 +62,7 @@ static void outliers_do_not_drag(void **state)
     assert_int_equal(inventory.outlier_count, 18);
     double value = value_of(&inventory, "main.bandwidth.read");
     assert_true(fabs(value - sum / (double)n) < 3);
-    assert_true(fabs(inventory.outliers[0].findings[0].expected - value) < 1e-6);
+    assert_true(fabs(inventory.outliers[0].evidence[0].expected - value) < 1e-6);
     inventory_fini(&inventory);
     made_free(gpus, 60);
 }
@@ -102,7 +102,7 @@ static void small_fleets(void **state)
         assert_int_equal(inventory.node_finding_count,
                          count ? 1 : 0); /* an entry says that they are too few */
         assert_int_equal(inventory.watch_count, count > 1 ? 1 : 0);
-        const struct inventory_finding *finding =
+        const struct inventory_evidence *finding =
             made_finding(made_watched(&inventory, "GPU-000"), "main.latency");
         assert_true(count < 2 ||
                     strstr(finding->cause, count == 2 ? "than the other one of its model"

@@ -131,7 +131,7 @@ static void a_dead_pair(void **state)
            "no link: copies fail to GPU 3, although 18 NVLinks are active");
     expect(made_outlier(&inventory, gpus[3].uuid), "links.peers",
            "no link: copies fail to GPU 1, although 18 NVLinks are active");
-    assert_int_equal(made_outlier(&inventory, gpus[3].uuid)->kind, KIND_FAILING);
+    assert_int_equal(made_outlier(&inventory, gpus[3].uuid)->verdict, VERDICT_FAILING);
     done(&inventory, gpus);
     cells[1][3] = (struct cell){"ok", 400, 400}; /* only one of both saw it */
     inventory = judged(18, &gpus);
@@ -151,7 +151,7 @@ static void a_slow_gpu(void **state)
     assert_int_equal(inventory.total_outliers, 1);
     expect(made_outlier(&inventory, gpus[7].uuid), "links.read",
            "slow links to 3 of 3 GPUs of the node");
-    assert_int_equal(made_outlier(&inventory, gpus[7].uuid)->kind, KIND_DEGRADED);
+    assert_int_equal(made_outlier(&inventory, gpus[7].uuid)->verdict, VERDICT_DEGRADED);
     done(&inventory, gpus);
     /* Without NVLinks it may be farther away, on another socket. */
     inventory = judged(0, &gpus);
@@ -178,7 +178,7 @@ static void a_dead_fabric(void **state)
     assert_int_equal(inventory.total_outliers, 1);
     expect(made_outlier(&inventory, gpus[3].uuid), "links.read",
            "reaches nobody above 20 GB/s, although 18 NVLinks are active");
-    assert_int_equal(made_outlier(&inventory, gpus[3].uuid)->kind, KIND_FAILING);
+    assert_int_equal(made_outlier(&inventory, gpus[3].uuid)->verdict, VERDICT_FAILING);
     done(&inventory, gpus);
     reset(20); /* on all nodes: nothing to compare with, but the number of links */
     inventory = judged(18, &gpus);
@@ -199,10 +199,10 @@ static void high_latencies(void **state)
     assert_int_equal(inventory.total_outliers, 2);
     expect(made_outlier(&inventory, gpus[1].uuid), "links.latency",
            "high latency of the link to GPU 3");
-    const struct inventory_finding *finding =
+    const struct inventory_evidence *finding =
         made_finding(made_outlier(&inventory, gpus[3].uuid), "links.latency");
     assert_true(finding->value == 1600 && finding->expected == 1000);
-    assert_int_equal(made_outlier(&inventory, gpus[3].uuid)->kind, KIND_DEGRADED);
+    assert_int_equal(made_outlier(&inventory, gpus[3].uuid)->verdict, VERDICT_DEGRADED);
     done(&inventory, gpus);
     reset(400);
     for (size_t j = 0; j < 3; j++)

@@ -53,7 +53,7 @@ static const struct inventory_gpu *gpu_of(const struct inventory *inventory, con
 static const char *cause_of(const struct inventory_outlier *entry, const char *metric)
 {
     assert_non_null(entry);
-    const struct inventory_finding *finding = made_finding(entry, metric);
+    const struct inventory_evidence *finding = made_finding(entry, metric);
     assert_non_null(finding);
     return finding->cause;
 }
@@ -70,7 +70,7 @@ static void a_fall_is_named(void **state)
     assert_int_equal(inventory.total_outliers, 1);
     const struct inventory_outlier *accused = made_outlier(&inventory, gpus[5].uuid);
     const char *cause = cause_of(accused, "load.clock.kept");
-    assert_int_equal(accused->kind, KIND_DEGRADED);
+    assert_int_equal(accused->verdict, VERDICT_DEGRADED);
     if (!strstr(cause, "under load the SM clock fell from 1972 to 1676 MHz: sw_thermal") ||
         strstr(cause, "power_cap"))
         fail_msg("%s", cause);

@@ -31,6 +31,15 @@ static void add_gpu(struct inventory *inventory, const struct nodes *kind, size_
     assert_true(gpu->uuid && gpu->node && gpu->model);
 }
 
+static size_t acted_on(const struct inventory *inventory)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < inventory->node_finding_count; i++)
+        count += inventory->node_findings[i].action == ACTION_DRAIN &&
+                 !inventory->node_findings[i].gpu_count;
+    return count;
+}
+
 static void make(struct inventory *out, const struct nodes *kinds)
 {
     *out = (struct inventory){0};
@@ -56,7 +65,8 @@ static void add_rank(struct inventory *inventory, const char *node, enum gpu_sta
 static void look(struct inventory *inventory, const struct judge_config *config,
                  const struct inventory *baseline)
 {
-    static const struct judge_config none;
+    static struct judge_config none;
+    policy_read(NULL, &none.policy, NULL);
     const struct judge_basis basis = {.config = config ? config : &none, .baseline = baseline};
     judge_missing_gpus(&basis, inventory);
 }
@@ -122,13 +132,12 @@ static void likes(void **state)
         struct inventory inventory;
         make(&inventory, rows[i].kinds);
         look(&inventory, NULL, NULL);
-        if (judge_accused_nodes(&inventory) != rows[i].accused ||
-            inventory.node_finding_count != rows[i].told)
-            fail_msg("row %zu: %zu accused, %zu told", i, judge_accused_nodes(&inventory),
+        if (acted_on(&inventory) != rows[i].accused || inventory.node_finding_count != rows[i].told)
+            fail_msg("row %zu: %zu accused, %zu told", i, acted_on(&inventory),
                      inventory.node_finding_count);
         for (size_t k = 0; k < inventory.node_finding_count; k++) {
             const struct inventory_node *node = &inventory.node_findings[k];
-            assert_true(!node->accused || node->kind == KIND_FAILING);
+            assert_true(node->action < ACTION_ALERT || node->verdict == VERDICT_FAILING);
             if (rows[i].finding && !strstr(node->finding, rows[i].finding))
                 fail_msg("row %zu: %s", i, node->finding);
         }
@@ -162,9 +171,9 @@ static void ranks(void **state)
         add_rank(&inventory, rows[i].node, rows[i].status, rows[i].given);
         look(&inventory, NULL, NULL);
         size_t others = rows[i].node && strcmp(rows[i].node, "n08") == 0; /* n07 has 3 of 4 */
-        if (judge_accused_nodes(&inventory) != rows[i].accused + others ||
+        if (acted_on(&inventory) != rows[i].accused + others ||
             inventory.node_finding_count != rows[i].told + others)
-            fail_msg("row %zu: %zu accused, %zu told", i, judge_accused_nodes(&inventory),
+            fail_msg("row %zu: %zu accused, %zu told", i, acted_on(&inventory),
                      inventory.node_finding_count);
         inventory_fini(&inventory);
     }
@@ -182,7 +191,7 @@ static void hidden_everywhere(void **state)
     add_rank(&inventory, "n12", GPU_FAILED, 8);
     look(&inventory, NULL, NULL);
     assert_int_equal(inventory.node_finding_count, 3);
-    assert_int_equal(judge_accused_nodes(&inventory), 0);
+    assert_int_equal(acted_on(&inventory), 0);
     inventory_fini(&inventory);
 }
 
@@ -190,7 +199,8 @@ static void setting(void **state)
 {
     (void)state;
     struct judge_node_size sizes[] = {{(char *)"n00", 7}, {(char *)"n*", 8}};
-    const struct judge_config config = {.node_sizes = sizes, .node_size_count = 2};
+    struct judge_config config = {.node_sizes = sizes, .node_size_count = 2};
+    policy_read(NULL, &config.policy, NULL);
     static const struct {
         struct nodes kinds[KINDS];
         size_t accused;
@@ -205,8 +215,8 @@ static void setting(void **state)
         struct inventory inventory;
         make(&inventory, rows[i].kinds);
         look(&inventory, &config, NULL);
-        if (judge_accused_nodes(&inventory) != rows[i].accused)
-            fail_msg("row %zu: %zu accused", i, judge_accused_nodes(&inventory));
+        if (acted_on(&inventory) != rows[i].accused)
+            fail_msg("row %zu: %zu accused", i, acted_on(&inventory));
         if (rows[i].accused)
             assert_string_equal(only(&inventory)->node, "n01");
         inventory_fini(&inventory);
@@ -233,7 +243,7 @@ static void baseline(void **state)
     look(&is, NULL, &was);
     assert_string_equal(only(&is)->node, "n01");
     assert_string_equal(only(&is)->finding, "7 of 8 GPUs: so many were in the baseline");
-    assert_true(only(&is)->accused);
+    assert_true(only(&is)->action >= ACTION_ALERT);
     inventory_fini(&is);
     /* A GPU that was moved to another node is not missing. */
     make(&is, fewer);

@@ -61,9 +61,9 @@ static void partitioned(void **state)
     facts_set_bool(&gpus[20].config, "mig", true);
     inventory = made_judged(gpus, 32);
     assert_int_equal(inventory.total_outliers, 1);
-    assert_string_equal(inventory.outliers[0].findings[0].cause,
+    assert_string_equal(inventory.outliers[0].evidence[0].cause,
                         "MIG on, 23 of 24 of its model: off");
-    assert_int_equal(inventory.outliers[0].kind, KIND_MISCONFIGURED);
+    assert_int_equal(inventory.outliers[0].verdict, VERDICT_MISCONFIGURED);
     inventory_fini(&inventory);
     made_free(gpus, 32);
 }
@@ -94,7 +94,7 @@ static void node_of_eight(void **state)
         assert_int_equal(inventory.node_finding_count, 1);
         const struct inventory_node *node = &inventory.node_findings[0];
         assert_int_equal(node->gpu_count, 8);
-        assert_int_equal(node->accused, nodes == 8);
+        assert_int_equal(node->action >= ACTION_ALERT, nodes == 8);
         assert_int_equal(inventory.total_outliers, nodes == 8 ? 8 : 0);
         assert_non_null(strstr(node->finding, nodes == 8 ? "8 of 8 GPUs: main.bandwidth.read"
                                                          : "all on n01: the model is divided"));

@@ -52,11 +52,11 @@ static void one_locked_clock(void **state)
     struct inventory inventory = made_judged(gpus, COUNT);
     const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
     assert_non_null(outlier);
-    assert_int_equal(outlier->kind, KIND_MISCONFIGURED);
-    const struct inventory_finding *clock = made_finding(outlier, "clock.sm");
+    assert_int_equal(outlier->verdict, VERDICT_MISCONFIGURED);
+    const struct inventory_evidence *clock = made_finding(outlier, "clock.sm");
     assert_non_null(clock);
     assert_non_null(strstr(clock->cause, "locked at 900 of 1980 MHz"));
-    const struct inventory_finding *read = made_finding(outlier, "main.bandwidth.read");
+    const struct inventory_evidence *read = made_finding(outlier, "main.bandwidth.read");
     assert_non_null(read);
     assert_non_null(strstr(read->cause, "SM clock 900 MHz"));
     assert_int_equal(inventory.outlier_count, 1);
@@ -79,7 +79,7 @@ static void lowered_but_not_locked(void **state)
         struct inventory inventory = made_judged(gpus, COUNT);
         const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
         assert_non_null(outlier);
-        assert_int_equal(outlier->kind, KIND_DEGRADED);
+        assert_int_equal(outlier->verdict, VERDICT_DEGRADED);
         assert_null(strstr(made_finding(outlier, "clock.sm")->cause, "locked"));
         inventory_fini(&inventory);
         made_free(gpus, COUNT);

@@ -20,7 +20,7 @@ static void expect_one(const struct inventory *inventory, const char *node, size
         fail_msg("of %s", found->node);
     if (!strstr(found->finding, finding))
         fail_msg("\"%s\"", found->finding);
-    assert_true(found->accused);
+    assert_true(found->action >= ACTION_ALERT);
     assert_int_equal(found->gpu_count, gpus);
     assert_int_equal(inventory->total_outliers, gpus);
     assert_int_equal(inventory->outlier_count, own);
@@ -40,7 +40,7 @@ static void slow_node(void **state)
         made_scale(&gpus[NODE * MADE_PER_NODE + i], "host.bandwidth.h2d", 0.9);
     struct inventory inventory = made_judged(gpus, COUNT);
     expect_one(&inventory, "n05", 4, 0, "4 of 4 GPUs: host.bandwidth.h2d");
-    assert_int_equal(inventory.node_findings[0].kind, KIND_DEGRADED);
+    assert_int_equal(inventory.node_findings[0].verdict, VERDICT_DEGRADED);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }
@@ -131,7 +131,7 @@ static void node_settings(void **state)
     struct inventory inventory = made_judged(gpus, COUNT);
     expect_one(&inventory, "n05", 4, 0,
                "board.driver: driver 570.00, 60 of 64 of its model: 580.00");
-    assert_int_equal(inventory.node_findings[0].kind, KIND_MISCONFIGURED);
+    assert_int_equal(inventory.node_findings[0].verdict, VERDICT_MISCONFIGURED);
     inventory_fini(&inventory);
     /* Each GPU its own driver: that is not one thing to say of the node. */
     static const char *const drivers[] = {"1", "2", "3", "4"};
@@ -155,7 +155,7 @@ static void slot(void **state)
     struct inventory inventory = made_judged(gpus, COUNT);
     assert_int_equal(inventory.node_finding_count, 2); /* the width, and what it costs */
     assert_int_equal(inventory.outlier_count, 14);     /* the width is wrong without peers */
-    assert_int_equal(inventory.outliers[0].finding_count, 1);
+    assert_int_equal(inventory.outliers[0].evidence_count, 1);
     assert_non_null(made_finding(&inventory.outliers[0], "config.pcie_width"));
     assert_int_equal(inventory.total_outliers, 14);
     assert_null(inventory.node_findings[0].node);
@@ -193,7 +193,7 @@ static void all_failing(void **state)
         struct inventory inventory = made_judged(gpus, counts[c]);
         assert_int_equal(inventory.outlier_count, counts[c]);
         for (size_t i = 0; i < counts[c]; i++) {
-            assert_int_equal(inventory.outliers[i].kind, KIND_FAILING);
+            assert_int_equal(inventory.outliers[i].verdict, VERDICT_FAILING);
             assert_non_null(made_finding(&inventory.outliers[i], "health.remap_pending"));
         }
         inventory_fini(&inventory);
@@ -212,7 +212,7 @@ static void both(void **state)
     struct inventory inventory = made_judged(gpus, COUNT);
     assert_int_equal(inventory.node_finding_count, 1);
     assert_int_equal(inventory.outlier_count, 1);
-    assert_int_equal(inventory.outliers[0].finding_count, 1);
+    assert_int_equal(inventory.outliers[0].evidence_count, 1);
     assert_int_equal(inventory.total_outliers, 4);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);

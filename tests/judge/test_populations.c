@@ -59,7 +59,7 @@ static void loss_in_the_smaller_population(void **state)
         const struct inventory_outlier *found = made_outlier(&inventory, "GPU-030");
         if (!found)
             found = made_watched(&inventory, "GPU-030");
-        const struct inventory_finding *lost = made_finding(found, "main.bandwidth.read");
+        const struct inventory_evidence *lost = made_finding(found, "main.bandwidth.read");
         if (!lost) /* healthy GPUs scatter by 0.5 %, this one with it */
             lost = made_finding(found, "main.bandwidth.write");
         assert_non_null(lost);
@@ -116,7 +116,7 @@ static void five_gpus_and_one_of_them_slow(void **state)
         made_scale(&gpus[i], "main.bandwidth.read", 1.1);
     made_scale(&gpus[52], "main.bandwidth.read", 0.85);
     struct inventory inventory = made_judged(gpus, COUNT);
-    const struct inventory_finding *read =
+    const struct inventory_evidence *read =
         made_finding(made_outlier(&inventory, "GPU-052"), "main.bandwidth.read");
     assert_non_null(read);
     assert_true(read->expected > 4350 * 1.1);
@@ -328,7 +328,7 @@ static void vbios_of_a_board(void **state)
     inventory_fini(&inventory);
     facts_set_text(&gpus[20].board, "vbios", "96.1A");
     inventory = made_judged(gpus, COUNT);
-    const struct inventory_finding *vbios =
+    const struct inventory_evidence *vbios =
         made_finding(made_outlier(&inventory, "GPU-020"), "board.vbios");
     assert_non_null(vbios);
     assert_string_equal(vbios->cause, "VBIOS 96.1A, 12 of 13 of its board part: 96.1E");
@@ -460,7 +460,7 @@ static void instances(void **state)
                                            : made_outlier(&inventory, "GPU-005"),
                                      "main.bandwidth.read")))
             fail_msg("case %zu: %u outliers", c, inventory.total_outliers);
-        const struct inventory_finding *error =
+        const struct inventory_evidence *error =
             made_finding(made_outlier(&inventory, "GPU-002"), "health.ecc_uncorrected_volatile");
         assert_string_equal(error->cause, "uncorrectable ECC errors since the driver was loaded: 1 "
                                           "(of the whole GPU)");
@@ -488,7 +488,7 @@ static void kind_has_changed(void **state)
         bool changed = c / 2 != c % 2;
         const struct inventory_outlier *found = made_outlier(&now, "GPU-003");
         if ((found != NULL) == changed)
-            fail_msg("case %zu: %s", c, found ? found->findings[0].cause : "not found");
+            fail_msg("case %zu: %s", c, found ? found->evidence[0].cause : "not found");
         if (changed)
             assert_non_null(
                 made_finding(made_watched(&now, "GPU-003"), "config.confidential_computing"));

@@ -28,11 +28,11 @@ static void set_to_usual(struct gpu_result *gpus, const char *metric, double fac
 static void deviations(void **state)
 {
     (void)state;
-    enum verdict { LEFT, WATCHED, ACCUSED };
+    enum listed { LEFT, WATCHED, ACCUSED };
     static const struct {
         const char *metric;
         double factor;
-        enum verdict verdict;
+        enum listed listed;
     } cases[] = {
         {"main.latency", 1.2, ACCUSED},
         {"main.latency", 0.8, LEFT}, /* faster is not degraded */
@@ -57,7 +57,7 @@ static void deviations(void **state)
         struct inventory inventory = made_judged(gpus, COUNT);
         bool accused = made_finding(made_outlier(&inventory, suspect), cases[i].metric);
         bool watched = made_finding(made_watched(&inventory, suspect), cases[i].metric);
-        if (accused != (cases[i].verdict == ACCUSED) || watched != (cases[i].verdict == WATCHED))
+        if (accused != (cases[i].listed == ACCUSED) || watched != (cases[i].listed == WATCHED))
             fail_msg("%s x %g: %s", cases[i].metric, cases[i].factor,
                      accused   ? "accused"
                      : watched ? "watched"
@@ -84,7 +84,7 @@ static void equal_clock(void **state)
         assert_non_null(made_finding(made_outlier(&inventory, suspect), "l2.bandwidth.read"));
         assert_non_null(made_finding(made_outlier(&inventory, "GPU-038"), "main.latency"));
         assert_int_equal(inventory.total_outliers, 2);
-        const struct inventory_finding *finding =
+        const struct inventory_evidence *finding =
             made_finding(made_outlier(&inventory, suspect), "l2.bandwidth.read");
         double clock = measures_get(&gpus[SUSPECT].measures, "clock.sm")->value / 1980;
         assert_true(fabs(finding->expected / (5900 * clock) - 1) < 0.01); /* at its own clock */
@@ -107,7 +107,7 @@ static void steep_share(void **state)
     made_set(&gpus[SUSPECT], "clock.sm", 1980 / 6.0);
     made_set(&gpus[SUSPECT], "l2.bandwidth.read", usual / 12);
     struct inventory inventory = made_judged(gpus, COUNT);
-    const struct inventory_finding *finding =
+    const struct inventory_evidence *finding =
         made_finding(made_outlier(&inventory, suspect), "l2.bandwidth.read");
     assert_non_null(finding);
     assert_true(fabs(finding->expected / (usual / 6) - 1) < 0.05);
@@ -181,7 +181,7 @@ static void unsteady(void **state)
         assert_int_equal(inventory.total_outliers, k == 2);
         if (k == 2) {
             const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
-            assert_int_equal(outlier->kind, KIND_DEGRADED);
+            assert_int_equal(outlier->verdict, VERDICT_DEGRADED);
             assert_non_null(made_finding(outlier, "host.bandwidth.h2d.spread"));
         }
         inventory_fini(&inventory);
@@ -213,7 +213,7 @@ static void half_faulty(void **state)
             fail_msg("row %zu: %s", i, node->finding);
         assert_true(!rows[i].divided ||
                     (strstr(node->finding, "GPUs of alpha-100: main.bandwidth.read about") &&
-                     strstr(node->finding, "the model is divided") && !node->accused));
+                     strstr(node->finding, "the model is divided") && node->action < ACTION_ALERT));
         for (size_t k = 0; k < (node ? node->gpu_count : 0); k++)
             assert_string_equal(node->gpus[k], gpus[2 * k].uuid);
         inventory_fini(&inventory);
@@ -260,7 +260,7 @@ static void scattered(void **state)
     assert_int_equal(inventory.node_finding_count, 1);
     assert_non_null(strstr(inventory.node_findings[0].finding,
                            "256 GPUs of alpha-100: main.bandwidth.read scatters by"));
-    assert_false(inventory.node_findings[0].accused);
+    assert_false(inventory.node_findings[0].action >= ACTION_ALERT);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }

@@ -27,7 +27,7 @@ static void wrong_words_accuse(void **state)
     struct inventory inventory = made_judged(gpus, COUNT);
     assert_int_equal(inventory.total_outliers, 1);
     const struct inventory_outlier *accused = made_outlier(&inventory, gpus[2].uuid);
-    assert_int_equal(accused->kind, KIND_FAILING);
+    assert_int_equal(accused->verdict, VERDICT_FAILING);
     assert_string_equal(made_finding(accused, "main.whole.errors")->cause,
                         "words of memory that read back wrong, over all patterns: 3, the first at "
                         "17.5 GiB of the memory that was tested");
@@ -53,7 +53,7 @@ static void ecc_errors_in_the_test(void **state)
     struct inventory inventory = made_judged(gpus, COUNT);
     assert_int_equal(inventory.total_outliers, 1);
     const struct inventory_outlier *accused = made_outlier(&inventory, gpus[5].uuid);
-    assert_int_equal(accused->kind, KIND_FAILING);
+    assert_int_equal(accused->verdict, VERDICT_FAILING);
     assert_string_equal(made_finding(accused, "main.whole.ecc_uncorrected")->cause,
                         "uncorrectable ECC errors while all memory was written and read: 1");
     assert_int_equal(inventory.watch_count, 1);
@@ -76,7 +76,7 @@ static void wrong_results_accuse(void **state)
     struct inventory inventory = made_judged(gpus, COUNT);
     assert_int_equal(inventory.total_outliers, 1);
     const struct inventory_outlier *accused = made_outlier(&inventory, gpus[4].uuid);
-    assert_int_equal(accused->kind, KIND_FAILING);
+    assert_int_equal(accused->verdict, VERDICT_FAILING);
     assert_string_equal(made_finding(accused, "compute.wrong_in.fp32")->cause,
                         "checks of the FP32 units with a wrong result: 12, most on SM 17");
     inventory_fini(&inventory);

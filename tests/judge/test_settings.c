@@ -10,13 +10,13 @@
 enum { COUNT = 24, SUSPECT = 13 };
 static const char suspect[] = "GPU-013";
 
-enum verdict { LEFT, WATCHED, ACCUSED };
+enum listed { LEFT, WATCHED, ACCUSED };
 
 struct row {
     char set; /* of the fact: h, b, c, e (health) */
     struct fact fact;
+    enum listed listed;
     enum verdict verdict;
-    enum inventory_kind kind;
     const char *metric, *cause;
 };
 
@@ -44,15 +44,15 @@ static struct facts *set_of(struct gpu_result *gpu, char set)
 static void expect(const struct inventory *inventory, const struct row *row)
 {
     const struct inventory_outlier *outlier = made_outlier(inventory, suspect);
-    const struct inventory_finding *accused = made_finding(outlier, row->metric);
-    const struct inventory_finding *watched =
+    const struct inventory_evidence *accused = made_finding(outlier, row->metric);
+    const struct inventory_evidence *watched =
         made_finding(made_watched(inventory, suspect), row->metric);
-    const struct inventory_finding *finding = accused ? accused : watched;
-    if ((accused != NULL) != (row->verdict == ACCUSED) ||
-        (watched != NULL) != (row->verdict == WATCHED))
+    const struct inventory_evidence *finding = accused ? accused : watched;
+    if ((accused != NULL) != (row->listed == ACCUSED) ||
+        (watched != NULL) != (row->listed == WATCHED))
         fail_msg("%s: %s", row->fact.key, accused ? "accused" : watched ? "watched" : "left");
-    if (accused && outlier->kind != row->kind)
-        fail_msg("%s: %s", row->fact.key, inventory_kind_name(outlier->kind));
+    if (accused && outlier->verdict != row->verdict)
+        fail_msg("%s: %s", row->fact.key, verdict_name(outlier->verdict));
     if (finding && strcmp(finding->cause, row->cause) != 0)
         fail_msg("%s: \"%s\"", row->fact.key, finding->cause);
     assert_int_equal(inventory->total_outliers, accused ? 1 : 0);
@@ -63,19 +63,19 @@ static void facts(void **state)
 {
     (void)state;
     static const struct row rows[] = {
-        {'c', FLAG("ecc", false), ACCUSED, KIND_MISCONFIGURED, "config.ecc",
+        {'c', FLAG("ecc", false), ACCUSED, VERDICT_MISCONFIGURED, "config.ecc",
          "ECC off, 23 of 24 of its model: on"},
-        {'c', FLAG("mig", true), ACCUSED, KIND_MISCONFIGURED, "config.mig",
+        {'c', FLAG("mig", true), ACCUSED, VERDICT_MISCONFIGURED, "config.mig",
          "MIG on, 23 of 24 of its model: off"},
-        {'c', INT("power_limit_w", 500), ACCUSED, KIND_MISCONFIGURED, "config.power_limit_w",
+        {'c', INT("power_limit_w", 500), ACCUSED, VERDICT_MISCONFIGURED, "config.power_limit_w",
          "power limit 500 W, 23 of 24 of its model: 700 W"},
         {'c', FLAG("ecc_pending", false), WATCHED, 0, "config.ecc_pending",
          "the mode changes with the next reset"},
-        {'c', FLAG("persistence", false), ACCUSED, KIND_MISCONFIGURED, "config.persistence",
+        {'c', FLAG("persistence", false), ACCUSED, VERDICT_MISCONFIGURED, "config.persistence",
          "persistence off, 23 of 24 of its model: on"},
-        {'c', TEXT("compute_mode", "prohibited"), ACCUSED, KIND_MISCONFIGURED,
+        {'c', TEXT("compute_mode", "prohibited"), ACCUSED, VERDICT_MISCONFIGURED,
          "config.compute_mode", "compute mode prohibited, 23 of 24 of its model: default"},
-        {'c', INT("memory_free_bytes", INT64_C(140000000000)), ACCUSED, KIND_DEGRADED,
+        {'c', INT("memory_free_bytes", INT64_C(140000000000)), ACCUSED, VERDICT_DEGRADED,
          "config.memory_free_bytes",
          "130.4 GiB can be allocated though no process is seen, on its peers 139.7 GiB"},
         {'c', INT("memory_free_bytes", INT64_C(145000000000)), WATCHED, 0,
@@ -83,46 +83,46 @@ static void facts(void **state)
          "135 GiB can be allocated though no process is seen, on its peers 139.7 GiB"},
         {'c', INT("memory_free_bytes", INT64_C(149000000000)), LEFT, 0, "config.memory_free_bytes",
          NULL},
-        {'b', TEXT("inforom", "G500"), ACCUSED, KIND_MISCONFIGURED, "board.inforom",
+        {'b', TEXT("inforom", "G500"), ACCUSED, VERDICT_MISCONFIGURED, "board.inforom",
          "InfoROM G500, 23 of 24 of its model: G520.0200.00.05"},
-        {'b', TEXT("driver", "570.00"), ACCUSED, KIND_MISCONFIGURED, "board.driver",
+        {'b', TEXT("driver", "570.00"), ACCUSED, VERDICT_MISCONFIGURED, "board.driver",
          "driver 570.00, 23 of 24 of its model: 580.00"},
-        {'b', TEXT("vbios", "95.00"), ACCUSED, KIND_MISCONFIGURED, "board.vbios",
+        {'b', TEXT("vbios", "95.00"), ACCUSED, VERDICT_MISCONFIGURED, "board.vbios",
          "VBIOS 95.00, 23 of 24 of its model: 96.00"},
         {'b', TEXT("serial", "other"), LEFT, 0, "board.serial", NULL},
-        {'h', INT("sms", 130), ACCUSED, KIND_MISMATCHED, "hardware.sms",
+        {'h', INT("sms", 130), ACCUSED, VERDICT_MISMATCHED, "hardware.sms",
          "SMs 130, 23 of 24 of its model: 132"},
-        {'h', INT("memory_bytes", INT64_C(125629016747)), ACCUSED, KIND_MISMATCHED,
+        {'h', INT("memory_bytes", INT64_C(125629016747)), ACCUSED, VERDICT_MISMATCHED,
          "hardware.memory_bytes", "memory 117 GiB, 23 of 24 of its model: 140.4 GiB"},
         {'h', INT("memory_bytes", INT64_C(150754820095)), LEFT, 0, "hardware.memory_bytes", NULL},
-        {'h', INT("l2_bytes", 52428800), ACCUSED, KIND_MISMATCHED, "hardware.l2_bytes",
+        {'h', INT("l2_bytes", 52428800), ACCUSED, VERDICT_MISMATCHED, "hardware.l2_bytes",
          "L2 50 MiB, 23 of 24 of its model: 60 MiB"},
-        {'c', INT("pcie_width", 8), ACCUSED, KIND_DEGRADED, "config.pcie_width",
+        {'c', INT("pcie_width", 8), ACCUSED, VERDICT_DEGRADED, "config.pcie_width",
          "PCIe link runs x8 of x16"},
-        {'c', INT("pcie_gen", 3), ACCUSED, KIND_DEGRADED, "config.pcie_gen",
+        {'c', INT("pcie_gen", 3), ACCUSED, VERDICT_DEGRADED, "config.pcie_gen",
          "PCIe link runs generation 3 of generation 5"},
-        {'e', FLAG("remap_pending", true), ACCUSED, KIND_FAILING, "health.remap_pending",
+        {'e', FLAG("remap_pending", true), ACCUSED, VERDICT_FAILING, "health.remap_pending",
          "a row remap is pending: the GPU needs a reset"},
-        {'e', FLAG("remap_failed", true), ACCUSED, KIND_FAILING, "health.remap_failed",
+        {'e', FLAG("remap_failed", true), ACCUSED, VERDICT_FAILING, "health.remap_failed",
          "a row remap failed: the memory cannot be repaired"},
-        {'e', FLAG("retired_pages_pending", true), ACCUSED, KIND_FAILING,
+        {'e', FLAG("retired_pages_pending", true), ACCUSED, VERDICT_FAILING,
          "health.retired_pages_pending", "page retirement is pending: the GPU needs a reset"},
-        {'e', INT("ecc_uncorrected_volatile", 3), ACCUSED, KIND_FAILING,
+        {'e', INT("ecc_uncorrected_volatile", 3), ACCUSED, VERDICT_FAILING,
          "health.ecc_uncorrected_volatile",
          "uncorrectable ECC errors since the driver was loaded: 3"},
-        {'e', INT("ecc_uncorrected_new", 1), ACCUSED, KIND_FAILING, "health.ecc_uncorrected_new",
+        {'e', INT("ecc_uncorrected_new", 1), ACCUSED, VERDICT_FAILING, "health.ecc_uncorrected_new",
          "uncorrectable ECC errors during the survey: 1"},
         {'e', INT("ecc_uncorrected_dram", 2), WATCHED, 0, "health.ecc_uncorrected_dram",
          "uncorrectable ECC errors of memory in its life: 2"},
-        {'e', FLAG("inforom_valid", false), ACCUSED, KIND_FAILING, "health.inforom_valid",
+        {'e', FLAG("inforom_valid", false), ACCUSED, VERDICT_FAILING, "health.inforom_valid",
          "the InfoROM is corrupt"},
-        {'e', INT("nvlinks_down", 2), ACCUSED, KIND_FAILING, "health.nvlinks_down",
+        {'e', INT("nvlinks_down", 2), ACCUSED, VERDICT_FAILING, "health.nvlinks_down",
          "NVLinks down: 2"},
-        {'e', INT("remap_banks_low", 1), ACCUSED, KIND_DEGRADED, "health.remap_banks_low",
+        {'e', INT("remap_banks_low", 1), ACCUSED, VERDICT_DEGRADED, "health.remap_banks_low",
          "banks of memory with few spare rows left: 1"},
-        {'e', TEXT("throttle", "power_cap,hw_slowdown"), ACCUSED, KIND_DEGRADED, "health.throttle",
-         "the hardware slows down for heat or power"},
-        {'e', TEXT("throttle", "hw_power_brake"), ACCUSED, KIND_DEGRADED, "health.throttle",
+        {'e', TEXT("throttle", "power_cap,hw_slowdown"), ACCUSED, VERDICT_DEGRADED,
+         "health.throttle", "the hardware slows down for heat or power"},
+        {'e', TEXT("throttle", "hw_power_brake"), ACCUSED, VERDICT_DEGRADED, "health.throttle",
          "the power brake of the node slows the GPU down"},
         {'e', TEXT("throttle", "power_cap"), LEFT, 0, "health.throttle", NULL},
         {'e', TEXT("throttle", "hw_slowdowns"), LEFT, 0, "health.throttle", NULL},
@@ -152,7 +152,7 @@ static bool is_reported(const struct inventory *inventory, const char *words)
         const struct inventory_node *node = &inventory->node_findings[i];
         bool divided = strstr(node->finding, "divided");
         count += divided;
-        if (divided && (!words || !strstr(node->finding, words) || node->accused))
+        if (divided && (!words || !strstr(node->finding, words) || node->action >= ACTION_ALERT))
             return false;
     }
     return count == (words ? 1 : 0);
@@ -202,8 +202,8 @@ static void rules_need_no_peers(void **state)
     facts_set_int(&gpus[0].config, "pcie_width", 4);
     struct inventory inventory = made_judged(gpus, 1);
     assert_int_equal(inventory.outlier_count, 1);
-    assert_int_equal(inventory.outliers[0].finding_count, 2);
-    assert_string_equal(inventory.outliers[0].findings[0].basis, "rule");
+    assert_int_equal(inventory.outliers[0].evidence_count, 2);
+    assert_string_equal(inventory.outliers[0].evidence[0].basis, "rule");
     inventory_fini(&inventory);
     made_free(gpus, 1);
 }
@@ -277,20 +277,20 @@ static void precedence(void **state)
     static const struct {
         char set;
         struct fact fact;
-        enum inventory_kind kind;
+        enum verdict verdict;
     } steps[] = {
-        {'h', INT("l2_bytes", 52428800), KIND_MISMATCHED},
-        {'c', INT("power_limit_w", 500), KIND_MISCONFIGURED},
-        {'c', INT("pcie_width", 8), KIND_DEGRADED},
-        {'e', FLAG("remap_pending", true), KIND_FAILING},
+        {'h', INT("l2_bytes", 52428800), VERDICT_MISMATCHED},
+        {'c', INT("power_limit_w", 500), VERDICT_MISCONFIGURED},
+        {'c', INT("pcie_width", 8), VERDICT_DEGRADED},
+        {'e', FLAG("remap_pending", true), VERDICT_FAILING},
     };
     struct gpu_result *gpus = made_fleet(COUNT, 4);
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
         facts_set(set_of(&gpus[SUSPECT], steps[i].set), &steps[i].fact);
         struct inventory inventory = made_judged(gpus, COUNT);
         const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
-        assert_int_equal(outlier->kind, steps[i].kind);
-        assert_int_equal(outlier->finding_count, i + 1);
+        assert_int_equal(outlier->verdict, steps[i].verdict);
+        assert_int_equal(outlier->evidence_count, i + 1);
         inventory_fini(&inventory);
     }
     made_free(gpus, COUNT);
@@ -305,8 +305,8 @@ static void ecc_takes_memory(void **state)
     facts_set_bool(&gpus[SUSPECT].config, "ecc_pending", false);
     facts_set_int(&gpus[SUSPECT].hardware, "memory_bytes", INT64_C(160176996352));
     struct inventory inventory = made_judged(gpus, COUNT);
-    assert_int_equal(made_outlier(&inventory, suspect)->finding_count, 1);
-    assert_int_equal(made_outlier(&inventory, suspect)->kind, KIND_MISCONFIGURED);
+    assert_int_equal(made_outlier(&inventory, suspect)->evidence_count, 1);
+    assert_int_equal(made_outlier(&inventory, suspect)->verdict, VERDICT_MISCONFIGURED);
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }
@@ -317,7 +317,7 @@ static void memory_clock(void **state)
     (void)state;
     static const struct {
         size_t measured, slow, lost;
-        enum verdict verdict;
+        enum listed listed;
         const char *cause;
     } rows[] = {
         {2, 1, 0, WATCHED,
@@ -339,11 +339,11 @@ static void memory_clock(void **state)
                 measures_fini(&gpus[k].measures);
         }
         struct inventory inventory = made_judged(gpus, count);
-        const struct inventory_finding *accused =
+        const struct inventory_evidence *accused =
             made_finding(made_outlier(&inventory, "GPU-000"), "clock.memory");
-        const struct inventory_finding *watched =
+        const struct inventory_evidence *watched =
             made_finding(made_watched(&inventory, "GPU-000"), "clock.memory");
-        if ((accused != NULL) != (rows[i].verdict == ACCUSED) || !accused == !watched)
+        if ((accused != NULL) != (rows[i].listed == ACCUSED) || !accused == !watched)
             fail_msg("row %zu: %s", i, accused ? "accused" : watched ? "watched" : "left");
         assert_string_equal((accused ? accused : watched)->cause, rows[i].cause);
         assert_true((accused ? accused : watched)->expected == 3201);

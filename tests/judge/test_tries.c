@@ -62,9 +62,9 @@ static void one_gpu(void **state)
         assert_int_equal(inventory.total_outliers, place == OUTLIER);
         assert_int_equal(inventory.node_finding_count, 0);
         if (accused)
-            assert_int_equal(accused->kind, KIND_FAILING);
+            assert_int_equal(accused->verdict, VERDICT_FAILING);
         if (place != NOWHERE) {
-            const struct inventory_finding *finding =
+            const struct inventory_evidence *finding =
                 made_finding(accused ? accused : watched, rows[i].metric);
             assert_non_null(finding);
             assert_string_equal(finding->basis, "rule");

@@ -51,8 +51,8 @@ static char *stages_text(void)
 static char *rows_text(void)
 {
     struct strbuf text = {0};
-    for (size_t i = 0; i < verdict_row_count; i++) {
-        const struct verdict_row *row = &verdict_rows[i];
+    for (size_t i = 0; i < certainty_row_count; i++) {
+        const struct certainty_row *row = &certainty_rows[i];
         strbuf_puts(&text, "| ");
         if (row->any)
             put_evidence(&text, row->any);
@@ -62,7 +62,7 @@ static char *rows_text(void)
         put_evidence(&text, row->none);
         strbuf_puts(&text, row->none ? " | " : "| ");
         put_context(&text, row->context, row->but_not);
-        strbuf_printf(&text, "%s| %s |\n", row->context ? " " : "", verdict_name(row->verdict));
+        strbuf_printf(&text, "%s| %s |\n", row->context ? " " : "", certainty_name(row->certainty));
     }
     return text.data;
 }
@@ -109,49 +109,49 @@ static void by_evidence(void **state)
     (void)state;
     static const struct {
         evidence_set evidence;
-        enum verdict verdict;
+        enum certainty certainty;
     } cases[] = {
-        {EVIDENCE(FAULT), VERDICT_ACCUSED},
-        {EVIDENCE(HINT), VERDICT_WATCHED},
-        {EVIDENCE(MINORITY), VERDICT_ACCUSED},
-        {EVIDENCE(NO_MAJORITY), VERDICT_WATCHED},
-        {EVIDENCE(CHANGE), VERDICT_WATCHED},
-        {EVIDENCE(NO_ANSWER), VERDICT_ACCUSED},
-        {EVIDENCE(WORKER), VERDICT_WATCHED},
-        {EVIDENCE(BEYOND), VERDICT_ACCUSED},
-        {EVIDENCE(WITHIN), VERDICT_WATCHED},
-        {EVIDENCE(JOINING), VERDICT_ACCUSED},
-        {EVIDENCE(FEW_PEERS), VERDICT_WATCHED},
-        {EVIDENCE(UNSTEADY), VERDICT_ACCUSED},
-        {EVIDENCE(CONSEQUENCE), VERDICT_ACCUSED},
-        {EVIDENCE(GROUP), VERDICT_WATCHED},
-        {EVIDENCE(WEAK_NODE), VERDICT_ACCUSED},
-        {EVIDENCE(GPUS_MISSING), VERDICT_ACCUSED},
-        {EVIDENCE(FEWER_GPUS), VERDICT_WATCHED},
-        {EVIDENCE(REMARK), VERDICT_WATCHED},
+        {EVIDENCE(FAULT), CERTAINTY_SURE},
+        {EVIDENCE(HINT), CERTAINTY_UNSURE},
+        {EVIDENCE(MINORITY), CERTAINTY_SURE},
+        {EVIDENCE(NO_MAJORITY), CERTAINTY_UNSURE},
+        {EVIDENCE(CHANGE), CERTAINTY_UNSURE},
+        {EVIDENCE(NO_ANSWER), CERTAINTY_SURE},
+        {EVIDENCE(WORKER), CERTAINTY_UNSURE},
+        {EVIDENCE(BEYOND), CERTAINTY_SURE},
+        {EVIDENCE(WITHIN), CERTAINTY_UNSURE},
+        {EVIDENCE(JOINING), CERTAINTY_SURE},
+        {EVIDENCE(FEW_PEERS), CERTAINTY_UNSURE},
+        {EVIDENCE(UNSTEADY), CERTAINTY_SURE},
+        {EVIDENCE(CONSEQUENCE), CERTAINTY_SURE},
+        {EVIDENCE(GROUP), CERTAINTY_UNSURE},
+        {EVIDENCE(WEAK_NODE), CERTAINTY_SURE},
+        {EVIDENCE(GPUS_MISSING), CERTAINTY_SURE},
+        {EVIDENCE(FEWER_GPUS), CERTAINTY_UNSURE},
+        {EVIDENCE(REMARK), CERTAINTY_UNSURE},
         /* A divided model accuses nobody, unless a condition lowers the clock. */
-        {EVIDENCE(BEYOND) | EVIDENCE(GROUP), VERDICT_WATCHED},
-        {EVIDENCE(BEYOND) | EVIDENCE(GROUP) | EVIDENCE(HELD), VERDICT_ACCUSED},
-        {EVIDENCE(WITHIN) | EVIDENCE(THROTTLED), VERDICT_ACCUSED},
-        {EVIDENCE(WITHIN) | EVIDENCE(THROTTLED_A_LITTLE), VERDICT_WATCHED},
+        {EVIDENCE(BEYOND) | EVIDENCE(GROUP), CERTAINTY_UNSURE},
+        {EVIDENCE(BEYOND) | EVIDENCE(GROUP) | EVIDENCE(HELD), CERTAINTY_SURE},
+        {EVIDENCE(WITHIN) | EVIDENCE(THROTTLED), CERTAINTY_SURE},
+        {EVIDENCE(WITHIN) | EVIDENCE(THROTTLED_A_LITTLE), CERTAINTY_UNSURE},
         /* A node is accused together. */
-        {EVIDENCE(WITHIN) | EVIDENCE(WEAK_NODE) | EVIDENCE(SHARED), VERDICT_ACCUSED},
-        {EVIDENCE(WITHIN) | EVIDENCE(WEAK_NODE) | EVIDENCE(NODE_IS_FINE), VERDICT_WATCHED},
+        {EVIDENCE(WITHIN) | EVIDENCE(WEAK_NODE) | EVIDENCE(SHARED), CERTAINTY_SURE},
+        {EVIDENCE(WITHIN) | EVIDENCE(WEAK_NODE) | EVIDENCE(NODE_IS_FINE), CERTAINTY_UNSURE},
         /* A second opinion. */
-        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(SEEN_AGAIN), VERDICT_ACCUSED},
-        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(NOT_SEEN_AGAIN), VERDICT_WATCHED},
-        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(NOT_REPEATED), VERDICT_WATCHED},
-        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(CONFIRMED), VERDICT_ACCUSED},
-        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(NOT_CONFIRMED), VERDICT_WATCHED},
-        {EVIDENCE(JOINING) | EVIDENCE(CONFIRMED), VERDICT_ACCUSED},
-        {EVIDENCE(JOINING) | EVIDENCE(CONFIRMED) | EVIDENCE(ALONE), VERDICT_WATCHED},
-        {EVIDENCE(FAULT) | EVIDENCE(DUPLICATE), VERDICT_IGNORED},
+        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(SEEN_AGAIN), CERTAINTY_SURE},
+        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(NOT_SEEN_AGAIN), CERTAINTY_UNSURE},
+        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(NOT_REPEATED), CERTAINTY_UNSURE},
+        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(CONFIRMED), CERTAINTY_SURE},
+        {EVIDENCE(BEYOND) | EVIDENCE(CAUSE) | EVIDENCE(NOT_CONFIRMED), CERTAINTY_UNSURE},
+        {EVIDENCE(JOINING) | EVIDENCE(CONFIRMED), CERTAINTY_SURE},
+        {EVIDENCE(JOINING) | EVIDENCE(CONFIRMED) | EVIDENCE(ALONE), CERTAINTY_UNSURE},
+        {EVIDENCE(FAULT) | EVIDENCE(DUPLICATE), CERTAINTY_IGNORED},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct issue issue = {.evidence = cases[i].evidence};
-        if (verdict_by_evidence(&issue) != cases[i].verdict)
-            fail_msg("case %zu: %s, expected %s", i, verdict_name(verdict_by_evidence(&issue)),
-                     verdict_name(cases[i].verdict));
+        if (certainty_by_evidence(&issue) != cases[i].certainty)
+            fail_msg("case %zu: %s, expected %s", i, certainty_name(certainty_by_evidence(&issue)),
+                     certainty_name(cases[i].certainty));
     }
 }
 
@@ -162,39 +162,42 @@ static void in_context(void **state)
     static const struct {
         evidence_set evidence;
         enum basis basis;
-        enum inventory_kind kind;
+        enum verdict verdict;
         enum gpu_status status, first_status;
         bool busy, drift_only;
-        enum verdict verdict;
+        enum certainty certainty;
         bool sliced;
     } cases[] = {
-        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_OK, false, false, VERDICT_ACCUSED},
-        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_OK, true, false, VERDICT_WATCHED},
-        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_OK, false, true, VERDICT_IGNORED},
-        {EVIDENCE(FAULT), BASIS_BASELINE, KIND_FAILING, GPU_OK, GPU_OK, false, true,
-         VERDICT_ACCUSED},
-        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_CRASHED, GPU_OK, false, false,
-         VERDICT_IGNORED},
-        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_CRASHED, GPU_FAILED, false, false,
-         VERDICT_ACCUSED},
-        {EVIDENCE(FAULT), BASIS_RULE, KIND_DEGRADED, GPU_CRASHED, GPU_FAILED, false, false,
-         VERDICT_IGNORED},
-        {EVIDENCE(HINT), BASIS_RULE, KIND_FAILING, GPU_CRASHED, GPU_FAILED, false, false,
-         VERDICT_IGNORED},
-        {EVIDENCE(MINORITY), BASIS_FLEET, KIND_FAILING, GPU_CRASHED, GPU_FAILED, false, false,
-         VERDICT_IGNORED},
-        {EVIDENCE(NO_ANSWER), BASIS_RULE, KIND_FAILING, GPU_CRASHED, GPU_CRASHED, false, false,
-         VERDICT_ACCUSED},
-        {EVIDENCE(WORKER), BASIS_RULE, KIND_FAILING, GPU_FAILED, GPU_FAILED, false, false,
-         VERDICT_WATCHED},
-        {EVIDENCE(WORKER), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_FAILED, false, false,
-         VERDICT_WATCHED},
+        {EVIDENCE(FAULT), BASIS_RULE, VERDICT_FAILING, GPU_OK, GPU_OK, false, false,
+         CERTAINTY_SURE},
+        {EVIDENCE(FAULT), BASIS_RULE, VERDICT_FAILING, GPU_OK, GPU_OK, true, false,
+         CERTAINTY_UNSURE},
+        {EVIDENCE(FAULT), BASIS_RULE, VERDICT_FAILING, GPU_OK, GPU_OK, false, true,
+         CERTAINTY_IGNORED},
+        {EVIDENCE(FAULT), BASIS_BASELINE, VERDICT_FAILING, GPU_OK, GPU_OK, false, true,
+         CERTAINTY_SURE},
+        {EVIDENCE(FAULT), BASIS_RULE, VERDICT_FAILING, GPU_CRASHED, GPU_OK, false, false,
+         CERTAINTY_IGNORED},
+        {EVIDENCE(FAULT), BASIS_RULE, VERDICT_FAILING, GPU_CRASHED, GPU_FAILED, false, false,
+         CERTAINTY_SURE},
+        {EVIDENCE(FAULT), BASIS_RULE, VERDICT_DEGRADED, GPU_CRASHED, GPU_FAILED, false, false,
+         CERTAINTY_IGNORED},
+        {EVIDENCE(HINT), BASIS_RULE, VERDICT_FAILING, GPU_CRASHED, GPU_FAILED, false, false,
+         CERTAINTY_IGNORED},
+        {EVIDENCE(MINORITY), BASIS_FLEET, VERDICT_FAILING, GPU_CRASHED, GPU_FAILED, false, false,
+         CERTAINTY_IGNORED},
+        {EVIDENCE(NO_ANSWER), BASIS_RULE, VERDICT_FAILING, GPU_CRASHED, GPU_CRASHED, false, false,
+         CERTAINTY_SURE},
+        {EVIDENCE(WORKER), BASIS_RULE, VERDICT_FAILING, GPU_FAILED, GPU_FAILED, false, false,
+         CERTAINTY_UNSURE},
+        {EVIDENCE(WORKER), BASIS_RULE, VERDICT_FAILING, GPU_OK, GPU_FAILED, false, false,
+         CERTAINTY_UNSURE},
         /* A virtual GPU: figures depend on its neighbours, errors do not. */
-        {EVIDENCE(BEYOND), BASIS_FLEET, KIND_DEGRADED, GPU_OK, GPU_OK, false, false,
-         VERDICT_WATCHED, .sliced = true},
-        {EVIDENCE(UNSTEADY), BASIS_FLEET, KIND_DEGRADED, GPU_OK, GPU_OK, false, false,
-         VERDICT_WATCHED, .sliced = true},
-        {EVIDENCE(FAULT), BASIS_RULE, KIND_FAILING, GPU_OK, GPU_OK, false, false, VERDICT_ACCUSED,
+        {EVIDENCE(BEYOND), BASIS_FLEET, VERDICT_DEGRADED, GPU_OK, GPU_OK, false, false,
+         CERTAINTY_UNSURE, .sliced = true},
+        {EVIDENCE(UNSTEADY), BASIS_FLEET, VERDICT_DEGRADED, GPU_OK, GPU_OK, false, false,
+         CERTAINTY_UNSURE, .sliced = true},
+        {EVIDENCE(FAULT), BASIS_RULE, VERDICT_FAILING, GPU_OK, GPU_OK, false, false, CERTAINTY_SURE,
          .sliced = true},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -203,14 +206,14 @@ static void in_context(void **state)
                                 .measured = cases[i].status == GPU_OK,
                                 .busy = cases[i].busy,
                                 .sliced = cases[i].sliced};
-        const struct finding finding = {.kind = cases[i].kind};
+        const struct finding finding = {.verdict = cases[i].verdict};
         const struct issue issue = {.evidence = cases[i].evidence, .basis = cases[i].basis};
         const struct judge judge = {.basis.drift_only = cases[i].drift_only,
                                     .fleet.gpus = &gpu,
                                     .findings.items = &finding};
-        if (verdict_of(&judge, &issue) != cases[i].verdict)
-            fail_msg("case %zu: %s, expected %s", i, verdict_name(verdict_of(&judge, &issue)),
-                     verdict_name(cases[i].verdict));
+        if (certainty_of(&judge, &issue) != cases[i].certainty)
+            fail_msg("case %zu: %s, expected %s", i, certainty_name(certainty_of(&judge, &issue)),
+                     certainty_name(cases[i].certainty));
     }
 }
 

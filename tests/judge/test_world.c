@@ -210,12 +210,12 @@ static struct inventory judge_lone(const char *world_text, const char *program, 
     return inventory;
 }
 
-enum verdict { NOTHING, WATCHED, ACCUSED };
+enum listed { NOTHING, WATCHED, ACCUSED };
 
 static const struct {
     const char *what, *world, *program;
     double factor;
-    enum verdict verdict;
+    enum listed listed;
     const char *said; /* in the cause; NULL: anything */
 } lone[] = {
     {"healthy", WHOLE("12"), "0.1.0", 1, NOTHING, NULL},
@@ -244,15 +244,15 @@ static void judges_lone_gpus(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(lone); i++) {
         struct inventory inventory = judge_lone(lone[i].world, lone[i].program, lone[i].factor);
-        const struct inventory_finding *accused = NULL, *watched = NULL;
+        const struct inventory_evidence *accused = NULL, *watched = NULL;
         if (made_outlier(&inventory, "GPU-000"))
             accused = made_finding(made_outlier(&inventory, "GPU-000"), "main.bandwidth.read");
         if (made_watched(&inventory, "GPU-000"))
             watched = made_finding(made_watched(&inventory, "GPU-000"), "main.bandwidth.read");
-        enum verdict verdict = accused ? ACCUSED : watched ? WATCHED : NOTHING;
-        if (verdict != lone[i].verdict)
-            fail_msg("%s: verdict %d instead of %d", lone[i].what, verdict, lone[i].verdict);
-        const struct inventory_finding *finding = accused ? accused : watched;
+        enum listed listed = accused ? ACCUSED : watched ? WATCHED : NOTHING;
+        if (listed != lone[i].listed)
+            fail_msg("%s: listed %d instead of %d", lone[i].what, listed, lone[i].listed);
+        const struct inventory_evidence *finding = accused ? accused : watched;
         if (finding)
             assert_string_equal(finding->basis, "world");
         if (lone[i].said)

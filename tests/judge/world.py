@@ -12,6 +12,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import fast_yaml as yaml  # noqa: E402
+import sure  # noqa: E402
 
 REPORT, FOLDER, RECENT, SHIPPED, SCHEMA = (pathlib.Path(word).resolve() for word in sys.argv[1:6])
 
@@ -54,7 +55,7 @@ def with_gpus(inventory, there, name, wanted):
 
 
 def found(entries):
-    return {finding["metric"] for entry in entries for finding in entry["findings"]
+    return {finding["metric"] for entry in entries for finding in entry["evidence"]
             if finding["basis"] == "world"}
 
 
@@ -64,7 +65,7 @@ def leave_one_out(profile, inventory, right, there):
         alone = with_gpus(inventory, there, "alone", lambda gpu: gpu["uuid"] == uuid)
         others = with_gpus(inventory, there, "others", lambda gpu: gpu["uuid"] != uuid)
         run("share", others, "-o", there / "world.yaml")
-        judged = yaml.safe_load(run("merge", alone, "--world", there / "world.yaml", codes=(0, 3)))
+        judged = yaml.safe_load(run("merge", alone, "--world", there / "world.yaml", "--config", sure.config(there), codes=(0, 3)))
         accused, watched = found(judged["outliers"]), found(judged["watch"])
         print(f"{profile} {card}: accused {sorted(accused)}, watched {sorted(watched)}")
         must = right["accused"].get(card, set())

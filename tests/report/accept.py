@@ -272,7 +272,7 @@ def page():
     # As far as `validate` lets it pass.
     data["gpumemtopo"]["generated"] = "2026-11-17T00:00:00Z"
     for entry in data["outliers"]:
-        for finding in entry["findings"]:
+        for finding in entry["evidence"]:
             finding.pop("confirmed", None)
     name = data["models"][0]["name"]
     order = {"gpumemtopo_order": {"schema": 1, "number": attack, "supplier": attack, "customer": attack, "delivered": attack},

@@ -105,7 +105,7 @@ def case_rma(folder):
                     "--no-progress", "-c", ROOT / "configs/survey.yaml", "--record", "fleet.gmr", "-o", "fleet.yaml"],
                    cwd=folder, env=ENV, check=False)
     data = fleet.base(folder / "fleet.yaml")
-    accused = next(o for o in data["outliers"] if o["kind"] == "degraded")
+    accused = next(o for o in data["outliers"] if o["verdict"] == "degraded")
     uuid = accused["uuid"]
     prefix = uuid[4:12].upper()
     done = report(folder, "rma", "fleet.yaml", prefix, "--record", "fleet.gmr")
@@ -122,16 +122,16 @@ def case_rma(folder):
     readme, facts = files["README.txt"].decode(), json.loads(files["gpu.json"])
     for word in uuid, gpu["serial"], gpu["vbios"], gpu["driver"], gpu["part"], "--replay record.gmr", "Health:":
         check(str(word) in readme, f"{word} is not in\n{readme}")
-    for finding in accused["findings"]:
+    for finding in accused["evidence"]:
         check(finding["metric"] in readme, f"{finding} is not in\n{readme}")
-    check([f["metric"] for f in facts["findings"]] == [f["metric"] for f in accused["findings"]], facts["findings"])
+    check([f["metric"] for f in facts["evidence"]] == [f["metric"] for f in accused["evidence"]], facts["evidence"])
     for other in data["gpus"]:
         if other["uuid"] != uuid:
             check(other["uuid"] not in readme + files["gpu.json"].decode(), f"tells about {other['uuid']}")
     # The figures are those of healthy GPUs of the model, by another way of counting.
     peers = [g for g in data["gpus"] if g["status"] == "ok" and g["model"] == gpu["model"]]
     check(facts["peers"] == len(peers), facts["peers"])
-    metric = accused["findings"][0]["metric"]
+    metric = accused["evidence"][0]["metric"]
     values = sorted(g["values"][metric][0] for g in peers)
     median = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
     figure = next(f for f in facts["figures"] if f["metric"] == metric)
@@ -164,7 +164,7 @@ def case_drain(folder):
     rng = random.Random(1)
     for outlier in data["outliers"]:
         text = rng.choice(fleet.HOSTILE)
-        outlier["findings"][0]["cause"] = text + " " + " ".join(rng.choice(fleet.HOSTILE) for _ in range(3))
+        outlier["evidence"][0]["cause"] = text + " " + " ".join(rng.choice(fleet.HOSTILE) for _ in range(3))
     fleet.write(data, folder / "fleet.yaml")
     lines = report(folder, "drain", "fleet.yaml").stdout.splitlines()
     check(len(lines) == len({o["node"] for o in data["outliers"]}), len(lines))

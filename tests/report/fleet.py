@@ -42,8 +42,8 @@ def enlarge(data, count, outliers, per_node=8, seed=1):
             normal = gpu["values"]["main.bandwidth.read"][0]
             gpu["values"]["main.bandwidth.read"][0] = float("%.6g" % (0.8 * normal))
             data["outliers"].append({
-                "uuid": gpu["uuid"], "node": gpu["node"], "pci": gpu["pci"], "model": gpu["model"], "kind": "degraded",
-                "findings": [{"metric": "main.bandwidth.read", "value": 0.8 * normal, "expected": normal, "unit": "GB/s",
+                "uuid": gpu["uuid"], "node": gpu["node"], "pci": gpu["pci"], "model": gpu["model"], "verdict": "degraded",
+                "loss": 0.2, "action": "drain", "evidence": [{"metric": "main.bandwidth.read", "value": 0.8 * normal, "expected": normal, "unit": "GB/s",
                               "deviation": -0.2, "score": -90.5, "basis": "fleet", "cause": "unexplained"}]})
         data["gpus"].append(gpu)
     data["survey"].update(nodes=len({g["node"] for g in data["gpus"]}), ranks=count, gpus=count, measured=count,
@@ -84,12 +84,12 @@ def hostile(data):
     for entry in data["outliers"] + data["watch"]:
         for key in "uuid", "node", "pci", "model":
             entry[key] = swap(entry[key])
-        for finding in entry["findings"]:
+        for finding in entry["evidence"]:
             finding["cause"], finding["unit"], finding["basis"] = next(texts), next(texts), next(texts)
-        entry["findings"][0]["metric"] = next(texts)
+        entry["evidence"][0]["metric"] = next(texts)
     for entry in data["unmeasured"]:
         entry["uuid"], entry["node"], entry["reason"] = swap(entry["uuid"]), swap(entry["node"]), next(texts)
-    data["nodes"].append({"node": next(texts), "finding": next(texts), "kind": None, "gpus": []})
+    data["nodes"].append({"node": next(texts), "finding": next(texts), "verdict": "unknown", "loss": None, "action": "tell", "gpus": []})
     data["gpumemtopo"].update(version=next(texts), generated=next(texts), backend=next(texts), command=[next(texts)])
     return data
 

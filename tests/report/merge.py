@@ -270,7 +270,7 @@ def case_bad_files(folder):
         "empty": b"",
         "flipped": good[:200] + bytes([good[200] ^ 1]) + good[201:],
         "future.spool": b"gpumemtopo spool 99\n" + good,
-        "future.yaml": inventory.replace("schema: 3", "schema: 99").encode(),
+        "future.yaml": inventory.replace("schema: 4", "schema: 99").encode(),
         "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
         "notes.txt": b"to do: buy GPUs\n",
         "half.yaml": inventory[:len(inventory) // 2].encode(),

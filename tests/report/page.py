@@ -71,8 +71,8 @@ def linked(data):
         gpu["status"] = "outlier"
         finding = {"metric": "links.peers", "value": 0, "expected": None, "unit": "", "deviation": None,
                    "score": None, "basis": "rule", "cause": f"no link: copies fail to GPU {1 - gpu['index']}"}
-        data["outliers"].append({**{k: gpu[k] for k in ("uuid", "node", "pci", "model")}, "kind": "failing",
-                                 "findings": [finding]})
+        data["outliers"].append({**{k: gpu[k] for k in ("uuid", "node", "pci", "model")}, "verdict": "failing",
+                                 "loss": None, "action": "drain", "evidence": [finding]})
     data["survey"].update(gpus=4, nodes=2, measured=4, unmeasured=0, outliers=2, exit_code=3)
     return data
 
@@ -115,8 +115,8 @@ def check_racks(chromium):
       Array.from(r.cells, (c) => c.textContent.trim())))""")
     places = {"a": ("r10", "leaf1"), "b": ("r9", "leaf1"), "d": ("r9", None), "e": ("<b>r2</b>", None), "f": ("r9", "leaf2")}
     data = fleet.base(placed())
-    kinds = {outlier["uuid"]: outlier["kind"] for outlier in data["outliers"]}
-    severity = ["failing", "degraded", "misconfigured", "mismatched"]
+    actions = {outlier["uuid"]: outlier["action"] for outlier in data["outliers"]}
+    severity = ["drain", "alert"]
     for which, table in enumerate(rows):
         nowhere = ("not in the map", "no switch given")[which]
         where = {node: place[which] or nowhere for node, place in places.items()}
@@ -125,47 +125,47 @@ def check_racks(chromium):
             row = wanted.setdefault(where.get(gpu["node"], nowhere), {"nodes": set(), "gpus": 0, **dict.fromkeys(severity, 0)})
             row["nodes"].add(gpu["node"])
             row["gpus"] += 1
-            if gpu["uuid"] in kinds:
-                row[kinds[gpu["uuid"]]] += 1
+            if gpu["uuid"] in actions:
+                row[actions[gpu["uuid"]]] += 1
         mapped = {name: sum(place[which] == name for place in places.values()) for name in where.values()}
         for name in set(where.values()) - set(wanted):
             wanted[name] = {"nodes": set(), "gpus": 0, **dict.fromkeys(severity, 0)}
         assert {row[0]: row[1:] for row in table} == {
             name: [f"{len(row['nodes'])} of {mapped.get(name) or len(row['nodes'])}", str(row["gpus"]),
-                   *(str(row[kind]) for kind in severity), "0"] for name, row in wanted.items()}, (table, wanted)
+                   *(str(row[action]) for action in severity), "0"] for name, row in wanted.items()}, (table, wanted)
     assert [row[0] for row in rows[0]][:2] == ["r9", "r10"] and rows[1][0][0] == "leaf1", rows
     assert "rack r9, switch leaf1" in chromium.run("document.querySelector('#places article h3').innerText")
     assert chromium.run("document.querySelectorAll('#racks b').length") == 0, "names of racks are text"
 
 
 def twice_placed():
-    """As placed(), but the GPUs of node b are accused by the node alone: of failing, and then of something milder."""
+    """As placed(), but the GPUs of node b are outliers by the node alone: failing, and then something milder."""
     data = fleet.base(placed())
-    (place,) = [entry for entry in data["nodes"] if entry["kind"]]
-    data["nodes"] += [{**place, "kind": "mismatched", "finding": "another finding", "gpus": list(place["gpus"])}]
+    (place,) = [entry for entry in data["nodes"] if entry["action"] == "drain"]
+    data["nodes"] += [{**place, "verdict": "mismatched", "action": "alert", "finding": "another finding", "gpus": list(place["gpus"])}]
     data["outliers"] = [outlier for outlier in data["outliers"] if outlier["node"] != "b"]
     data["survey"]["outliers"] = len(data["outliers"])
     return data
 
 
 def check_twice_placed(chromium):
-    """Each GPU counts once in its rack, with its worst kind."""
+    """Each GPU counts once in its rack, with its strongest action."""
     cells = chromium.run("""Array.from(document.querySelectorAll('#racks table')[0].tBodies[0].rows[0].cells, (c) =>
       c.textContent.trim())""")
-    assert cells[0] == "r9" and cells[3:7] == ["4", "0", "0", "0"], cells
+    assert cells[0] == "r9" and cells[3:5] == ["4", "0"], cells
 
 
 def check_placed(chromium):
     """One card for the node instead of one per GPU; the GPU with another finding has its own; failing before degraded."""
     data = fleet.base(placed())
-    (place,) = [entry for entry in data["nodes"] if entry["kind"]]
-    assert place["node"] == "b" and place["kind"] == "failing" and len(place["gpus"]) == 4, data["nodes"]
-    assert [outlier["kind"] for outlier in data["outliers"]] == ["degraded"] + 4 * ["failing"], "as in the file"
+    (place,) = [entry for entry in data["nodes"] if entry["action"] == "drain"]
+    assert place["node"] == "b" and place["verdict"] == "failing" and len(place["gpus"]) == 4, data["nodes"]
+    assert [outlier["verdict"] for outlier in data["outliers"]] == ["degraded"] + 4 * ["failing"], "as in the file"
     cards = chromium.run("""Array.from(document.querySelectorAll('article.card'), (card) => ({id: card.id,
-      kind: card.querySelector('.kind').textContent, text: card.innerText, section: card.closest('section').id}))""")
+      kind: card.querySelector('.kind').textContent.split(',')[0], text: card.innerText, section: card.closest('section').id}))""")
     assert [(card["section"], card["kind"]) for card in cards] == [
         ("outliers", "failing"), ("outliers", "degraded"), ("places", "failing")], cards
-    two = next(outlier for outlier in data["outliers"] if outlier["node"] == "b" and len(outlier["findings"]) > 1)
+    two = next(outlier for outlier in data["outliers"] if outlier["node"] == "b" and len(outlier["evidence"]) > 1)
     assert two["uuid"] in cards[0]["text"] and "host.bandwidth" in cards[0]["text"], cards[0]
     assert place["finding"] in cards[2]["text"] and all(uuid in cards[2]["text"] for uuid in place["gpus"]), cards[2]
     assert "scontrol update NodeName=b State=DRAIN" in cards[2]["text"], cards[2]
@@ -215,11 +215,12 @@ def check_differences():
         "temperature_c": [model["id"], "&deg;C", "2000", "30", "gpu0000:0", "54.5", "79", "gpu0249:7"]}, moments
     # Nothing that the judge found is left out, however much it is.
     many = fleet.enlarge(fleet.base(demo), 3000, 1500)
-    many["watch"] = [{key: value for key, value in entry.items() if key != "kind"} for entry in many["outliers"][:1200]]
+    many["watch"] = [{**entry, "action": "tell"} for entry in many["outliers"][:1200]]
     many["outliers"] = many["outliers"][:1400]
     many["unmeasured"] = [{"node": f"gone{i}", "rank": i, "uuid": None, "status": "lost", "reason": "rank is lost"}
                           for i in range(1100)]
-    many["nodes"] = [{"node": f"place{i}", "finding": "odd", "kind": "failing" if i % 2 else None, "gpus": []} for i in range(1500)]
+    many["nodes"] = [{"node": f"place{i}", "finding": "odd", "verdict": "failing" if i % 2 else "unknown",
+                      "loss": None, "action": "drain" if i % 2 else "tell", "gpus": []} for i in range(1500)]
     text = page_of("many", many).read_text()
     outliers = set(re.findall("GPU-[0-9a-f-]+", text[:text.index("<section id=places>")]))
     for entry in many["outliers"]:
@@ -261,15 +262,16 @@ def check_text():
     data, page = fleet.base(demo), shown["demo"]
     assert len(data["outliers"]) >= 4
     for outlier in data["outliers"]:
-        for part in outlier["uuid"], outlier["node"], outlier["pci"], outlier["kind"]:
+        for part in outlier["uuid"], outlier["node"], outlier["pci"], outlier["verdict"]:
             assert part in page, part
-        for finding in outlier["findings"][:6]:
+        for finding in outlier["evidence"][:6]:
             assert finding["metric"] in page and finding["cause"] in page, finding
     for gone in data["unmeasured"]:
         assert gone["reason"] in page
-    kinds = re.findall(r"<span class=kind>(\w+)</span>", (folder / "demo.html").read_text())
+    kinds = re.findall(r"<span class=kind>(\w+)[^<]*</span> <span class=kind>(\w+)</span>", (folder / "demo.html").read_text())
     severity = ["failing", "degraded", "misconfigured", "mismatched"]
-    assert kinds == sorted(kinds, key=severity.index) and len(kinds) == len(data["outliers"]) and kinds[0] == "failing"
+    assert kinds == sorted(kinds, key=lambda kind: (kind[1] != "drain", severity.index(kind[0]))), kinds
+    assert len(kinds) == len(data["outliers"]) and kinds[0] == ("failing", "drain"), kinds
     for gpu in data["gpus"]:
         assert gpu["uuid"] in page
     for model in data["models"]:

@@ -34,7 +34,7 @@ expect() {
 "$print_rich" >good.yaml || exit 1
 sed 's/measured: 2,/measured: 3,/' good.yaml >contradiction.yaml
 sed 's/^watch:/wach:/' good.yaml >misspelt.yaml
-sed 's/schema: 3,/schema: 9,/' good.yaml >future.yaml
+sed 's/schema: 4,/schema: 9,/' good.yaml >future.yaml
 : >empty.yaml
 head -c 1000 good.yaml >cut.yaml
 printf '\000\001\377' >binary.yaml
@@ -222,7 +222,7 @@ plugin 3 'UNKNOWN - nagios has no flag --max-ago; did you mean --max-age' --max-
 plugin 3 'UNKNOWN - --max-age is a number of hours, not "-1"' --max-age -1 good.yaml
 plugin 3 'UNKNOWN - the inventory is too old: ' earlier.yaml
 plugin 3 'UNKNOWN - the inventory has no valid time: ' timeless.yaml
-plugin 2 'CRITICAL - 1 degraded, 1 not measured, ' --max-age 0 earlier.yaml
+plugin 2 'CRITICAL - 1 to drain, 1 not measured, ' --max-age 0 earlier.yaml
 "$report" nagios --max-age 0 good.yaml >/dev/full 2>err
 if [ $? -ne 3 ]; then
     echo "nagios: a full disk went unnoticed"

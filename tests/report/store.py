@@ -63,8 +63,8 @@ def accuse(data, number):
     gpu = data["gpus"][number]
     gpu["status"] = "outlier"
     data["outliers"].append({
-        **{key: gpu[key] for key in ("uuid", "node", "pci", "model")}, "kind": "degraded",
-        "findings": [{"metric": "main.bandwidth.read", "value": 200, "expected": 319, "unit": "GB/s", "deviation": -0.3,
+        **{key: gpu[key] for key in ("uuid", "node", "pci", "model")}, "verdict": "degraded", "loss": 0.3,
+        "action": "drain", "evidence": [{"metric": "main.bandwidth.read", "value": 200, "expected": 319, "unit": "GB/s", "deviation": -0.3,
                       "score": -90.5, "basis": "fleet", "cause": "unexplained"}]})
     data["survey"].update(outliers=len(data["outliers"]), exit_code=3)
 

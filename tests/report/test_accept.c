@@ -467,7 +467,7 @@ static const struct test_case cases[] = {
      slow,
      NULL,
      {0, 0, 1, 0, 0},
-     {"Outliers of kinds that the order allows: 1\n"}},
+     {"Outliers of verdicts that the order allows: 1\n"}},
 };
 
 static void deliveries(void **state)

@@ -119,7 +119,8 @@ static void everything_changed(void **state)
     expect(text, "n00: gone since the baseline: GPU-000 at 0000:00:00.0\n");
     expect(text, "n02: new since the baseline: GPU-011 at 0000:03:00.0\n");
     expect(text, "n99: moved since the baseline: GPU-004 at 0000:00:00.0, was in n01 at");
-    expect(text, "\nWorse than they were:\n  n00 0000:01:00.0 GPU-001: degraded\n");
+    expect(text,
+           "\nWorse than they were:\n  n00 0000:01:00.0 GPU-001: degraded, loss 10.0 %, drain\n");
     expect(text, "(-10.0 %, seen 2 of 2)");
     expect(text, ": unexplained (baseline of\n        2026-01-01T00:00:00Z)\n");
     expect(text, "\nSettings:\n  6 GPUs: driver 590.00, was 580.00\n");

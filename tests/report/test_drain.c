@@ -9,39 +9,52 @@
 
 static size_t spared;
 
-static struct inventory_finding finding(const char *metric, const char *cause, double deviation)
+static struct inventory_evidence finding(const char *metric, const char *cause, double deviation)
 {
-    return (struct inventory_finding){
+    return (struct inventory_evidence){
         .metric = (char *)metric, .cause = (char *)cause, .deviation = deviation};
 }
 
 static void which_nodes(void **state)
 {
     (void)state;
-    struct inventory_finding slow = finding("main.bandwidth.read", "unexplained", -0.327);
-    struct inventory_finding ecc = finding("health.ecc", "ECC errors: 5", NAN);
+    struct inventory_evidence slow = finding("main.bandwidth.read", "unexplained", -0.327);
+    struct inventory_evidence ecc = finding("health.ecc", "ECC errors: 5", NAN);
     struct inventory_outlier outliers[] = {
         {.node = (char *)"n2",
          .uuid = (char *)"GPU-1",
-         .kind = KIND_DEGRADED,
-         .findings = &slow,
-         .finding_count = 1},
-        {.node = (char *)"n1", .kind = KIND_MISCONFIGURED, .findings = &slow, .finding_count = 1},
+         .verdict = VERDICT_DEGRADED,
+         .action = ACTION_DRAIN,
+         .evidence = &slow,
+         .evidence_count = 1},
+        {.node = (char *)"n1",
+         .verdict = VERDICT_MISCONFIGURED,
+         .action = ACTION_ALERT,
+         .evidence = &slow,
+         .evidence_count = 1},
         {.node = (char *)"n2",
          .uuid = (char *)"GPU-2",
-         .kind = KIND_FAILING,
-         .findings = &ecc,
-         .finding_count = 1},
-        {.node = (char *)"n3", .kind = KIND_MISMATCHED, .findings = &slow, .finding_count = 1},
-        {.node = NULL, .kind = KIND_FAILING},
+         .verdict = VERDICT_FAILING,
+         .action = ACTION_DRAIN,
+         .evidence = &ecc,
+         .evidence_count = 1},
+        {.node = (char *)"n3",
+         .verdict = VERDICT_MISMATCHED,
+         .action = ACTION_ALERT,
+         .evidence = &slow,
+         .evidence_count = 1},
+        {.node = NULL, .verdict = VERDICT_FAILING, .action = ACTION_DRAIN},
     };
     struct inventory_node nodes[] = {
         {.node = (char *)"n4",
          .finding = (char *)"all slow",
-         .accused = true,
-         .kind = KIND_DEGRADED},
+         .action = ACTION_DRAIN,
+         .verdict = VERDICT_DEGRADED},
         {.node = (char *)"n5", .finding = (char *)"no GPU visible on this node"},
-        {.node = NULL, .finding = (char *)"slot 3", .accused = true, .kind = KIND_DEGRADED},
+        {.node = NULL,
+         .finding = (char *)"slot 3",
+         .action = ACTION_DRAIN,
+         .verdict = VERDICT_DEGRADED},
     };
     const struct inventory inventory = {.outliers = outliers,
                                         .outlier_count = COUNT_OF(outliers),
@@ -79,13 +92,13 @@ static void whole_model(void **state)
     struct inventory_node places[] = {
         {.finding =
              (char *)"3 of 3 GPUs of m: main.latency 7 cycles, expected 5 cycles (+40.0 %): heat",
-         .accused = true,
-         .kind = KIND_DEGRADED,
+         .action = ACTION_DRAIN,
+         .verdict = VERDICT_DEGRADED,
          .gpus = bad,
          .gpu_count = COUNT_OF(bad)},
         {.finding = (char *)"all odd",
-         .accused = true,
-         .kind = KIND_MISCONFIGURED,
+         .action = ACTION_ALERT,
+         .verdict = VERDICT_MISCONFIGURED,
          .gpus = odd,
          .gpu_count = COUNT_OF(odd)},
         {.finding = (char *)"divided", .gpus = odd, .gpu_count = COUNT_OF(odd)},
@@ -112,10 +125,11 @@ static void hostile_names(void **state)
                                         "n1,n2",       "",           "-a",        "ALL nodes",
                                         "n1\" State=", "\033[2J",    "n'1",       "ALL",
                                         "all",         "localhost",  "Default"};
-    struct inventory_finding odd =
+    struct inventory_evidence odd =
         finding("x:y'z", "x\"; reboot; $(id) `id` \\ ! \n\033[31m<script>", 1e9);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        struct inventory_outlier outlier = {.node = (char *)names[i], .kind = KIND_FAILING};
+        struct inventory_outlier outlier = {
+            .node = (char *)names[i], .verdict = VERDICT_FAILING, .action = ACTION_DRAIN};
         const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
         struct strbuf lines = {0}, refused = {0};
         spared = report_drain(&inventory, &lines, &refused);
@@ -125,8 +139,11 @@ static void hostile_names(void **state)
         strbuf_fini(&lines);
         strbuf_fini(&refused);
     }
-    struct inventory_outlier outlier = {
-        .node = (char *)"n1", .kind = KIND_FAILING, .findings = &odd, .finding_count = 1};
+    struct inventory_outlier outlier = {.node = (char *)"n1",
+                                        .verdict = VERDICT_FAILING,
+                                        .action = ACTION_DRAIN,
+                                        .evidence = &odd,
+                                        .evidence_count = 1};
     const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
     struct strbuf lines = {0}, refused = {0};
     spared = report_drain(&inventory, &lines, &refused);
@@ -140,11 +157,19 @@ static void hostile_names(void **state)
 static void line_of_a_node(void **state)
 {
     (void)state;
-    struct inventory_finding ecc = finding("health.ecc", NULL, NAN);
-    struct inventory_finding odd = finding("m", "scontrol update NodeName=n3 State=DRAIN", NAN);
+    struct inventory_evidence ecc = finding("health.ecc", NULL, NAN);
+    struct inventory_evidence odd = finding("m", "scontrol update NodeName=n3 State=DRAIN", NAN);
     struct inventory_outlier outliers[] = {
-        {.node = (char *)"n2", .kind = KIND_FAILING, .findings = &ecc, .finding_count = 1},
-        {.node = (char *)"n10", .kind = KIND_FAILING, .findings = &odd, .finding_count = 1},
+        {.node = (char *)"n2",
+         .verdict = VERDICT_FAILING,
+         .action = ACTION_DRAIN,
+         .evidence = &ecc,
+         .evidence_count = 1},
+        {.node = (char *)"n10",
+         .verdict = VERDICT_FAILING,
+         .action = ACTION_DRAIN,
+         .evidence = &odd,
+         .evidence_count = 1},
     };
     const struct inventory inventory = {.outliers = outliers, .outlier_count = 2};
     struct drain_lines lines;
@@ -162,24 +187,26 @@ static void line_of_a_node(void **state)
     assert_null(drain_lines_find(&lines, "n2"));
 }
 
-/* The worst finding of a node is told: kind, then size. Not the first GPU by name or slot. */
+/* The worst finding of a node is told: verdict, then size. Not the first GPU by name or slot. */
 static void worst_first(void **state)
 {
     (void)state;
-    struct inventory_finding small = finding("l2.latency", "unexplained", 0.05);
-    struct inventory_finding large[] = {
+    struct inventory_evidence small = finding("l2.latency", "unexplained", 0.05);
+    struct inventory_evidence large[] = {
         finding("main.bandwidth.read", "memory clock 1300 MHz, model runs at 2600 MHz", -0.5),
         finding("main.bandwidth.write", "the same", -0.49), finding("l2.latency", "the same", 0.1)};
     struct inventory_outlier outliers[] = {{.node = (char *)"n1",
                                             .uuid = (char *)"GPU-1",
-                                            .kind = KIND_DEGRADED,
-                                            .findings = &small,
-                                            .finding_count = 1},
+                                            .verdict = VERDICT_DEGRADED,
+                                            .action = ACTION_DRAIN,
+                                            .evidence = &small,
+                                            .evidence_count = 1},
                                            {.node = (char *)"n1",
                                             .uuid = (char *)"GPU-2",
-                                            .kind = KIND_DEGRADED,
-                                            .findings = large,
-                                            .finding_count = COUNT_OF(large)}};
+                                            .verdict = VERDICT_DEGRADED,
+                                            .action = ACTION_DRAIN,
+                                            .evidence = large,
+                                            .evidence_count = COUNT_OF(large)}};
     static const char *const expected[] = {
         "memory clock 1300 MHz, model runs at 2600 MHz:main.bandwidth.read:-50.0%:+2 findings\"\n",
         "memory clock 1300 MHz, model runs at 2600 MHz:main.bandwidth.read:-50.0%:+1 GPU\"\n"};
@@ -194,114 +221,70 @@ static void worst_first(void **state)
     }
 }
 
-/* Small losses alone are no reason to drain, but everything else is. */
-static void small_losses(void **state)
+/* The action decides, whatever the verdict and the evidence are. A GPU whose node is drained is not
+ * counted among those that are left out. */
+static void by_action(void **state)
 {
     (void)state;
-    static const struct {
-        struct inventory_finding findings[2];
-        size_t count;
-        bool drained;
-    } cases[] = {
-        {{{.metric = (char *)"main.bandwidth.read", .deviation = -0.049}}, 1, false},
-        {{{.metric = (char *)"main.bandwidth.read", .deviation = -0.051}}, 1, true},
-        {{{.metric = (char *)"main.latency", .deviation = 0.049}}, 1, false},
-        {{{.metric = (char *)"main.latency", .deviation = 0.051}}, 1, true},
-        {{{.metric = (char *)"main.latency", .deviation = 0.02},
-          {.metric = (char *)"l2.bandwidth.read", .deviation = -0.02}},
-         2,
-         false},
-        {{{.metric = (char *)"main.latency", .deviation = 0.02},
-          {.metric = (char *)"l2.bandwidth.read", .deviation = -0.06}},
-         2,
-         true},
-        {{{.metric = (char *)"main.bandwidth.read", .deviation = -0.02},
-          {.metric = (char *)"health.remap_pending", .deviation = NAN, .basis = (char *)"rule"}},
-         2,
-         true},
-        {{{.metric = (char *)"links.latency", .deviation = 0.02, .basis = (char *)"rule"}},
-         1,
-         true},
-        {{{.metric = (char *)"l2.size", .deviation = -0.04}}, 1, true},
-        {{{.metric = (char *)"main.bandwidth.read", .deviation = NAN}}, 1, true},
-        {{{0}}, 0, true},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct inventory_outlier outlier = {.node = (char *)"n1",
-                                            .uuid = (char *)"GPU-1",
-                                            .kind = KIND_DEGRADED,
-                                            .findings =
-                                                (struct inventory_finding *)cases[i].findings,
-                                            .finding_count = cases[i].count};
-        const struct inventory inventory = {.outliers = &outlier, .outlier_count = 1};
-        struct strbuf lines = {0}, list = {0}, refused = {0};
-        char *own = drain_line_of_gpu(&outlier);
-        spared = report_drain(&inventory, &lines, &refused);
-        if ((lines.length > 0) != cases[i].drained || (own != NULL) != cases[i].drained)
-            fail_msg("case %zu: %s", i, lines.length ? "drained" : "not drained");
-        assert_int_equal(spared, !cases[i].drained);
-        spared = report_exclude(&inventory, &list, &refused);
-        assert_int_equal(list.length > 0, cases[i].drained);
-        assert_int_equal(spared, !cases[i].drained);
-        free(own);
-        strbuf_fini(&lines);
-        strbuf_fini(&list);
-    }
-}
-
-/* Of a place, too. A GPU that is bad otherwise is not counted among those that are left out. */
-static void small_places(void **state)
-{
-    (void)state;
-    static const char *const texts[] = {
-        "2 of 2 GPUs: main.latency 549 cycles, expected 523 cycles (+4.9 %): heat",
-        "2 of 2 GPUs: main.latency 550 cycles, expected 523 cycles (+5.1 %): heat"};
-    struct inventory_finding ecc = finding("health.ecc", "ECC errors: 5", NAN);
-    struct inventory_outlier outlier = {.node = (char *)"n1",
-                                        .uuid = (char *)"a",
-                                        .kind = KIND_FAILING,
-                                        .findings = &ecc,
-                                        .finding_count = 1};
+    struct inventory_evidence ecc = finding("health.ecc", "ECC errors: 5", NAN);
     char *gpus[] = {(char *)"a", (char *)"b"};
-    for (size_t large = 0; large < 2; large++)
-        for (size_t outliers = 0; outliers < 2; outliers++) {
-            struct inventory_node place = {.node = (char *)"n1",
-                                           .finding = (char *)texts[large],
-                                           .accused = true,
-                                           .kind = KIND_DEGRADED,
-                                           .gpus = gpus,
-                                           .gpu_count = COUNT_OF(gpus)};
-            const struct inventory inventory = {.outliers = &outlier,
-                                                .outlier_count = outliers,
-                                                .node_findings = &place,
-                                                .node_finding_count = 1};
-            struct strbuf lines = {0}, refused = {0};
-            char *own = drain_line_of_place(&place);
-            spared = report_drain(&inventory, &lines, &refused);
-            assert_int_equal(lines.length > 0, large || outliers);
-            assert_int_equal(own != NULL, large);
-            assert_int_equal(spared, large ? 0 : 2 - outliers);
-            free(own);
-            strbuf_fini(&lines);
-        }
+    for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
+        for (int gpu = ACTION_ALERT; gpu <= ACTION_DRAIN; gpu++)
+            for (int node = ACTION_TELL; node <= ACTION_DRAIN; node++) {
+                struct inventory_outlier outlier = {.node = (char *)"n1",
+                                                    .uuid = (char *)"a",
+                                                    .verdict = (enum verdict)verdict,
+                                                    .action = (enum action)gpu,
+                                                    .evidence = &ecc,
+                                                    .evidence_count = 1};
+                struct inventory_node place = {.node = (char *)"n2",
+                                               .finding = (char *)"all slow",
+                                               .verdict = (enum verdict)verdict,
+                                               .action = (enum action)node,
+                                               .gpus = gpus,
+                                               .gpu_count = COUNT_OF(gpus)};
+                const struct inventory inventory = {.outliers = &outlier,
+                                                    .outlier_count = 1,
+                                                    .node_findings = &place,
+                                                    .node_finding_count = 1};
+                struct strbuf lines = {0}, list = {0}, refused = {0};
+                const bool drains[] = {gpu == ACTION_DRAIN, node == ACTION_DRAIN};
+                size_t left = drains[1] ? 0 : node == ACTION_ALERT ? 2 - drains[0] : !drains[0];
+                char *own = drain_line_of_gpu(&outlier), *other = drain_line_of_place(&place);
+                assert_int_equal(own != NULL, drains[0]);
+                assert_int_equal(other != NULL, drains[1]);
+                assert_int_equal(report_drain(&inventory, &lines, &refused), left);
+                assert_int_equal(report_exclude(&inventory, &list, &refused), left);
+                const char *wanted = drains[0] && drains[1] ? "n1,n2\n"
+                                     : drains[0]            ? "n1\n"
+                                     : drains[1]            ? "n2\n"
+                                                            : "";
+                assert_string_equal(list.data ? list.data : "", wanted);
+                free(own);
+                free(other);
+                strbuf_fini(&lines);
+                strbuf_fini(&list);
+            }
 }
 
 /* The card of a GPU has its own line, whatever is worse on its node. */
 static void own_lines(void **state)
 {
     (void)state;
-    struct inventory_finding ecc = finding("health.ecc", "ECC errors: 5", NAN);
-    struct inventory_finding slow = finding("main.bandwidth.read", "unexplained", -0.2);
+    struct inventory_evidence ecc = finding("health.ecc", "ECC errors: 5", NAN);
+    struct inventory_evidence slow = finding("main.bandwidth.read", "unexplained", -0.2);
     const struct inventory_outlier failing = {.node = (char *)"n1",
                                               .uuid = (char *)"GPU-1",
-                                              .kind = KIND_FAILING,
-                                              .findings = &ecc,
-                                              .finding_count = 1};
+                                              .verdict = VERDICT_FAILING,
+                                              .action = ACTION_DRAIN,
+                                              .evidence = &ecc,
+                                              .evidence_count = 1};
     struct inventory_outlier degraded = {.node = (char *)"n1",
                                          .uuid = (char *)"GPU-2",
-                                         .kind = KIND_DEGRADED,
-                                         .findings = &slow,
-                                         .finding_count = 1};
+                                         .verdict = VERDICT_DEGRADED,
+                                         .action = ACTION_DRAIN,
+                                         .evidence = &slow,
+                                         .evidence_count = 1};
     char *one = drain_line_of_gpu(&failing), *other = drain_line_of_gpu(&degraded);
     assert_string_equal(one, "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo:failing:"
                              "GPU-1:ECC errors, 5:health.ecc:-\"");
@@ -309,7 +292,7 @@ static void own_lines(void **state)
                                "degraded:GPU-2:unexplained:main.bandwidth.read:-20.0%\"");
     free(one);
     free(other);
-    degraded.kind = KIND_MISCONFIGURED;
+    degraded.action = ACTION_ALERT;
     assert_null(drain_line_of_gpu(&degraded));
     degraded = failing;
     degraded.node = (char *)"ALL";
@@ -337,7 +320,7 @@ static void fields(void **state)
          "xxx...:"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const struct drain_reason reason = {.kind = KIND_MISCONFIGURED,
+        const struct drain_reason reason = {.verdict = VERDICT_MISCONFIGURED,
                                             .uuid = "GPU-12345678-1234-1234-1234-123456789012",
                                             .cause = cases[i].cause,
                                             .metric =
@@ -360,11 +343,10 @@ static void fields(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(which_nodes),  cmocka_unit_test(line_of_a_node),
-        cmocka_unit_test(whole_model),  cmocka_unit_test(worst_first),
-        cmocka_unit_test(fields),       cmocka_unit_test(hostile_names),
-        cmocka_unit_test(small_losses), cmocka_unit_test(small_places),
-        cmocka_unit_test(own_lines),
+        cmocka_unit_test(which_nodes), cmocka_unit_test(line_of_a_node),
+        cmocka_unit_test(whole_model), cmocka_unit_test(worst_first),
+        cmocka_unit_test(fields),      cmocka_unit_test(hostile_names),
+        cmocka_unit_test(by_action),   cmocka_unit_test(own_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,28 +1,30 @@
 /* The line for a monitoring system: what is OK, and what never is. */
 #include "../check.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "report/commands/commands.h"
 
-static struct inventory_outlier outlier(enum inventory_kind kind)
+static struct inventory_outlier outlier(int action)
 {
-    static struct inventory_finding findings[4];
-    findings[kind] = (struct inventory_finding){.metric = (char *)"m", .cause = (char *)"a | b\n"};
+    static struct inventory_evidence evidence = {.metric = (char *)"m", .cause = (char *)"a | b\n"};
     return (struct inventory_outlier){.uuid = (char *)"GPU-1",
                                       .node = (char *)"n1",
-                                      .kind = kind,
-                                      .findings = &findings[kind],
-                                      .finding_count = 1};
+                                      .verdict = VERDICT_FAILING,
+                                      .loss = NAN,
+                                      .action = (enum action)action,
+                                      .evidence = &evidence,
+                                      .evidence_count = 1};
 }
 
 struct asked {
     const char *name;
     uint32_t measured, unmeasured, lost_ranks;
-    int kind;  /* of an outlier; -1: none */
-    int place; /* kind of an accused place; -1: none */
+    int action; /* of an outlier; -1: none */
+    int place;  /* action of a place; -1: none */
     bool gone, watched, busy;
     bool warn_watch;
     int age_h; /* of at most 48 */
@@ -32,32 +34,30 @@ struct asked {
 
 static const struct asked cases[] = {
     {"healthy", 8, 0, 0, -1, -1, .expected = NAGIOS_OK, .text = "GPUMEMTOPO OK - 8 of 8 GPUs"},
-    {"failing", 8, 0, 0, KIND_FAILING, -1, .expected = NAGIOS_CRITICAL,
-     .text = "n1 GPU-1 failing: a / b?"},
-    {"degraded", 8, 0, 0, KIND_DEGRADED, -1, .expected = NAGIOS_CRITICAL, .text = "1 degraded"},
-    {"misconfigured", 8, 0, 0, KIND_MISCONFIGURED, -1, .expected = NAGIOS_WARNING,
-     .text = "misconfigured=1;0;;0"},
-    {"mismatched", 8, 0, 0, KIND_MISMATCHED, -1, .expected = NAGIOS_WARNING,
-     .text = "1 mismatched"},
-    {"a place", 8, 0, 0, -1, KIND_DEGRADED, .expected = NAGIOS_CRITICAL, .text = "2 degraded"},
-    {"a GPU and its place", 8, 0, 0, KIND_FAILING, KIND_DEGRADED, .expected = NAGIOS_CRITICAL,
-     .text = "failing=1;;0;0 degraded=1;;0;0"},
+    {"drain", 8, 0, 0, ACTION_DRAIN, -1, .expected = NAGIOS_CRITICAL,
+     .text = "1 to drain, 8 of 8 GPUs measured; n1 GPU-1 failing: a / b?"},
+    {"alert", 8, 0, 0, ACTION_ALERT, -1, .expected = NAGIOS_WARNING, .text = "1 alerted"},
+    {"alert, data", 8, 0, 0, ACTION_ALERT, -1, .expected = NAGIOS_WARNING, .text = "alert=1;0;;0"},
+    {"a place", 8, 0, 0, -1, ACTION_DRAIN, .expected = NAGIOS_CRITICAL, .text = "2 to drain"},
+    {"a place, told", 8, 0, 0, -1, ACTION_TELL, .expected = NAGIOS_OK, .text = "OK - 8 of 8"},
+    {"a GPU and its place", 8, 0, 0, ACTION_DRAIN, ACTION_ALERT, .expected = NAGIOS_CRITICAL,
+     .text = "drain=1;;0;0 alert=1;0;;0"},
     {"unmeasured", 7, 1, 0, -1, -1, .expected = NAGIOS_WARNING, .text = "7 of 8 GPUs measured"},
     {"lost", 8, 0, 1, -1, -1, .expected = NAGIOS_WARNING, .text = "1 rank lost"},
     {"gone", 8, 0, 0, -1, -1, .gone = true, .expected = NAGIOS_WARNING, .text = "1 missing"},
     {"busy", 8, 0, 0, -1, -1, .busy = true, .expected = NAGIOS_WARNING, .text = "1 busy"},
-    {"watched", 8, 0, 0, -1, -1, .watched = true, .expected = NAGIOS_OK, .text = "1 watched"},
+    {"watched", 8, 0, 0, -1, -1, .watched = true, .expected = NAGIOS_OK, .text = "1 told"},
     {"watched, warned", 8, 0, 0, -1, -1, .watched = true, .warn_watch = true,
-     .expected = NAGIOS_WARNING, .text = "watched=1;0;;0"},
+     .expected = NAGIOS_WARNING, .text = "tell=1;0;;0"},
     {"nothing measured", 0, 8, 0, -1, -1, .expected = NAGIOS_UNKNOWN,
      .text = "no GPU was measured"},
     {"nothing there", 0, 0, 0, -1, -1, .expected = NAGIOS_UNKNOWN, .text = "0 of 0 GPUs"},
-    {"nothing measured, one failing", 0, 8, 0, KIND_FAILING, -1, .expected = NAGIOS_CRITICAL,
-     .text = "1 failing"},
+    {"nothing measured, one to drain", 0, 8, 0, ACTION_DRAIN, -1, .expected = NAGIOS_CRITICAL,
+     .text = "1 to drain"},
     {"fresh", 8, 0, 0, -1, -1, .age_h = 47, .expected = NAGIOS_OK, .text = "age=169200s"},
     {"old", 8, 0, 0, -1, -1, .age_h = 49, .expected = NAGIOS_UNKNOWN, .text = "too old"},
-    {"old and failing", 8, 0, 0, KIND_FAILING, -1, .age_h = 49, .expected = NAGIOS_UNKNOWN,
-     .text = "1 failing"},
+    {"old and to drain", 8, 0, 0, ACTION_DRAIN, -1, .age_h = 49, .expected = NAGIOS_UNKNOWN,
+     .text = "1 to drain"},
     {"future", 8, 0, 0, -1, -1, .age_h = -2, .expected = NAGIOS_UNKNOWN, .text = "in the future"},
 };
 
@@ -65,12 +65,13 @@ static enum nagios_state ask(const struct asked *asked, const char *generated, i
                              double max_age_s, struct strbuf *line)
 {
     char *gpus[] = {(char *)"GPU-1", (char *)"GPU-2"};
-    struct inventory_node nodes[] = {{.node = (char *)"n1",
-                                      .accused = asked->place >= 0,
-                                      .kind = (enum inventory_kind)(asked->place & 3),
-                                      .gpus = gpus,
-                                      .gpu_count = asked->gone ? 0 : 2}};
-    struct inventory_outlier one = outlier((enum inventory_kind)(asked->kind & 3));
+    struct inventory_node nodes[] = {
+        {.node = (char *)"n1",
+         .verdict = VERDICT_DEGRADED,
+         .action = asked->place < 0 ? ACTION_TELL : (enum action)asked->place,
+         .gpus = gpus,
+         .gpu_count = asked->gone ? 0 : 2}};
+    struct inventory_outlier one = outlier(asked->action);
     struct inventory_value value = {.metric = (char *)"m"};
     struct inventory_gpu gpu = {.status = GPU_BUSY, .values = &value, .value_count = 1};
     const struct inventory inventory = {.generated = (char *)generated,
@@ -79,7 +80,7 @@ static enum nagios_state ask(const struct asked *asked, const char *generated, i
                                         .total_unmeasured = asked->unmeasured,
                                         .total_lost_ranks = asked->lost_ranks,
                                         .outliers = &one,
-                                        .outlier_count = asked->kind >= 0,
+                                        .outlier_count = asked->action >= 0,
                                         .watch = &one,
                                         .watch_count = asked->watched,
                                         .gpus = &gpu,

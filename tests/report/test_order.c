@@ -53,8 +53,8 @@ static void whole(void **state)
     assert_int_equal(order.nodes[0].gpus[1], 1);
     assert_int_equal(order.nodes[1].gpus[0], 0);
     assert_true(order.other_nodes_ignored);
-    assert_true(order.outliers_allowed[KIND_MISCONFIGURED]);
-    assert_false(order.outliers_allowed[KIND_FAILING]);
+    assert_true(order.outliers_allowed[VERDICT_MISCONFIGURED]);
+    assert_false(order.outliers_allowed[VERDICT_FAILING]);
     order_fini(&order);
 }
 

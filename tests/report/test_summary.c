@@ -76,20 +76,20 @@ static void summary_says_what_matters(void **state)
 {
     (void)state;
     static const char *const parts[] = {
-        "3 GPUs on 2 nodes: 2 measured, 1 unmeasured, 1 outlier; 6.1 s\n",
+        "3 GPUs on 2 nodes: 2 measured, 1 unmeasured, 1 outlier, 1 node to drain; 6.1 s\n",
         "\nNVIDIA H200 (nvidia-h200), 2 measured\n",
         "\n  l1_data        size 205.1 KiB, reach at least ",
         "shared_with",
         "texture+read_only+off\n",
         "latency 812.3 cycles (noisy), bandwidth.read 4534 GB/s",
         "\n  constant_l15   size unsupported\n",
-        "\nOutliers:\n  gpu003 0000:01:00.0 GPU-00000001: misconfigured\n",
+        "\nOutliers:\n  gpu003 0000:01:00.0 GPU-00000001: misconfigured, loss 32.7 %, drain\n",
         "main.bandwidth.read 3051 GB/s, expected 4534 GB/s (-32.7 %): memory clock 1593 MHz,",
         ": no cause known\n",
         "\nPlaces:\n",
         "  and 41 more\n",
         "\nUnmeasured:\n  gpu003 GPU-00000002: timed_out, no answer in 120 s during l2.size\n",
-        "\nWatch: 1 GPU is worth a look, but not flagged\n  gpu",
+        "\nWatch: 1 GPU is worth a look, and nothing is to be done\n  gpu",
     };
     struct inventory inventory;
     struct strbuf text = {0};
@@ -119,7 +119,7 @@ static void summary_says_how_findings_were_confirmed(void **state)
         struct inventory inventory;
         struct strbuf text = {0};
         rich_inventory(&inventory);
-        inventory.outliers[0].findings[0].confirmed = str_copy(words[i][0]);
+        inventory.outliers[0].evidence[0].confirmed = str_copy(words[i][0]);
         report_summary(&inventory, NULL, &text);
         if (!strstr(text.data, words[i][1]))
             fail_msg("missing: %s in\n%s", words[i][1], text.data);
@@ -249,9 +249,9 @@ static void names_cannot_break_the_summary(void **state)
         replace(&v.outliers[0].node, name);
         replace(&v.outliers[0].pci, name);
         replace(&v.outliers[0].uuid, name);
-        replace(&v.outliers[0].findings[0].metric, name);
-        replace(&v.outliers[0].findings[0].cause, name);
-        replace(&v.outliers[0].findings[0].unit, name);
+        replace(&v.outliers[0].evidence[0].metric, name);
+        replace(&v.outliers[0].evidence[0].cause, name);
+        replace(&v.outliers[0].evidence[0].unit, name);
         replace(&v.unmeasured[0].node, name);
         replace(&v.unmeasured[0].uuid, name);
         replace(&v.unmeasured[0].reason, name);

@@ -60,8 +60,10 @@ static void check_case(const struct undrain_case *c)
         {.uuid = (char *)"GPU-2", .node = (char *)"n1", .model = (char *)"m", .status = c->second},
     };
     struct inventory_model model = {.id = (char *)"m", .count = c->model_count};
-    struct inventory_outlier outlier = {
-        .uuid = (char *)"GPU-1", .node = (char *)"n1", .kind = KIND_FAILING};
+    struct inventory_outlier outlier = {.uuid = (char *)"GPU-1",
+                                        .node = (char *)"n1",
+                                        .verdict = VERDICT_FAILING,
+                                        .action = ACTION_DRAIN};
     const struct inventory inventory = {.generated = (char *)c->generated,
                                         .gpus = gpus,
                                         .gpu_count = COUNT_OF(gpus),

@@ -68,7 +68,7 @@ static void unlisted_outlier(struct inventory *v)
 
 static void unlisted_node_outlier(struct inventory *v)
 {
-    v->node_findings[0].accused = true; /* its GPU is ok */
+    v->node_findings[0].action = ACTION_ALERT; /* its GPU is ok */
 }
 
 static void foreign_outlier(struct inventory *v)
@@ -216,19 +216,19 @@ static void rates_without_noise(struct inventory *v)
 
 static void confirmed_somehow(struct inventory *v)
 {
-    replace(&v->outliers[0].findings[0].confirmed, "by 1 figures");
+    replace(&v->outliers[0].evidence[0].confirmed, "by 1 figures");
 }
 
 static void confirmed_without_second_value(struct inventory *v)
 {
     facts_set_unknown(&v->gpus[1].measured_again, "main.bandwidth.read", NULL);
-    replace(&v->outliers[0].findings[0].confirmed, "2 of 2");
+    replace(&v->outliers[0].evidence[0].confirmed, "2 of 2");
 }
 
 static void accused_though_seen_once(struct inventory *v)
 {
     facts_set_real(&v->gpus[1].measured_again, "main.bandwidth.read", 4534);
-    replace(&v->outliers[0].findings[0].confirmed, "1 of 2");
+    replace(&v->outliers[0].evidence[0].confirmed, "1 of 2");
 }
 
 static void contradictions_are_named(void **state)
@@ -301,7 +301,7 @@ static void confirmations_are_valid(void **state)
     inventory.gpus[1].run.first_status = GPU_CRASHED;
     facts_set_int(&inventory.gpus[1].measured_again, "main.bandwidth.read", 3050);
     for (size_t i = 0; i < COUNT_OF(valid); i++) {
-        replace(&inventory.outliers[0].findings[0].confirmed, valid[i]);
+        replace(&inventory.outliers[0].evidence[0].confirmed, valid[i]);
         if (report_validate(&inventory, &err))
             fail_msg("%s", err.text);
     }
@@ -333,7 +333,7 @@ static void outlier_without_uuid(void **state)
     assert_non_null(strstr(err.text, "outliers: a GPU without uuid is not among the gpus"));
     free(inventory.gpus[1].uuid);
     inventory.gpus[1].uuid = NULL;
-    inventory.node_findings[1].accused = false; /* which named it, too */
+    inventory.node_findings[1].action = ACTION_TELL; /* which named it, too */
     replace(&inventory.node_findings[1].gpus[0], "GPU-00000000");
     if (report_validate(&inventory, &err))
         fail_msg("%s", err.text);

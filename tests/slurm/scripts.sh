@@ -8,7 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 mkdir bin
 inventory() {
-    printf 'gpumemtopo: {schema: 3}\nsurvey: {gpus: 4, exit_code: %s}\n' "$1"
+    printf 'gpumemtopo: {schema: 4}\nsurvey: {gpus: 4, exit_code: %s}\n' "$1"
 }
 cat >bin/srun <<'END'
 #!/bin/sh
@@ -142,7 +142,7 @@ survey_does 7 7 3
 report_says failing
 settings
 prolog
-wanted 1 "a failing GPU" "gpumemtopo: failing: gpumemtopo:failing:GPU-1:a cause:-:-"
+wanted 1 "a failing GPU" "gpumemtopo: drain: gpumemtopo:failing:GPU-1:a cause:-:-"
 hook epilog.sh SLURM_JOB_GPUS=0 SLURM_JOB_COMMENT=gpumemtopo=skip
 wanted 1 "an epilog cannot be skipped"
 hook health.sh
@@ -158,7 +158,7 @@ prolog SLURM_JOB_COMMENT=gpumemtopo=skip
 wanted 1 "a site without opt-out"
 report_says degraded
 prolog
-wanted 0 "a degraded GPU"
+wanted 1 "a degraded GPU that is to be drained" "gpumemtopo: drain: gpumemtopo:degraded:GPU-1:a cause:-:-"
 
 # What could not be measured is not healthy: whatever is wrong with the settings, the programs or the GPU.
 report_says none

@@ -173,7 +173,7 @@ def check_memory(folder):
     inventory = survey(folder, ["--probes", "memory.whole"], {"FAKE_CUDA_LATER": later})
     whole = figures(inventory)["main"]["whole"]
     check([whole[key]["value"] for key in ("ecc_corrected", "ecc_uncorrected")] == [7, 1], whole)
-    causes = [finding["cause"] for entry in inventory["outliers"] for finding in entry["findings"]]
+    causes = [finding["cause"] for entry in inventory["outliers"] for finding in entry["evidence"]]
     check("uncorrectable ECC errors while all memory was written and read: 1" in causes, causes)
 
 

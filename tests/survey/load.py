@@ -40,8 +40,8 @@ def measure(folder, name, nodes, flags, codes=(0, 3)):
 
 
 def findings(inventory, part="outliers"):
-    return {(entry["node"], finding["metric"]): (entry.get("kind"), finding["cause"])
-            for entry in inventory[part] for finding in entry["findings"]}
+    return {(entry["node"], finding["metric"]): (entry["verdict"], finding["cause"])
+            for entry in inventory[part] for finding in entry["evidence"]}
 
 
 def node(name, faults, count=1):

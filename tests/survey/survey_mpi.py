@@ -80,7 +80,7 @@ def case_faults(folder):
         check(f"first_try: {{status: timed_out, reason: no answer in {limit} s during" in text, text)
         accused, watched = entries(text, "outliers"), entries(text, "watch")
         check(set(accused) == {crashed[1], hung[1]}, text)
-        check(all("kind: failing" in accused[uuid] and "basis: rule" in accused[uuid] for uuid in accused), text)
+        check(all("verdict: failing" in accused[uuid] and "basis: rule" in accused[uuid] for uuid in accused), text)
         check("worker crashed twice: " in accused[crashed[1]] and "worker hung twice: " in accused[hung[1]], text)
         check(len(watched) == 1 and "worker crashed once: " in list(watched.values())[0], text)
         check(len(re.findall(r"^    serial: ", text, re.M)) == 6, "what was known before is lost")
@@ -88,9 +88,9 @@ def case_faults(folder):
 
 
 def told(text):
-    """The nodes of the inventory that have a finding, with its kind."""
+    """The nodes of the inventory that have a finding, with its verdict."""
     listed = re.search(r"^nodes:(.*?)(?=^outliers:)", text, re.M | re.S)[1]
-    return dict(re.findall(r"node: (\S+), finding: .*, kind: (\w+)", listed))
+    return dict(re.findall(r"node: (\S+), finding: .*, verdict: (\w+)", listed))
 
 
 def case_missing(folder):
@@ -544,7 +544,7 @@ def case_alone(folder):
     session.mkdir()
     bare = {"PATH": str(session), "TMPDIR": str(session)}
     code, out, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "-", *FAST, env=bare)
-    check(code == 0 and out.startswith("gpumemtopo: {schema: 3,"), f"{code} {said}")
+    check(code == 0 and out.startswith("gpumemtopo: {schema: 4,"), f"{code} {said}")
     check(not list(session.iterdir()), "MPI was initialised")
     code, out, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "-", "--verbose", *FAST,
                              env={"ASAN_OPTIONS": "detect_leaks=1"})
@@ -566,7 +566,7 @@ def case_alone(folder):
                               cwd=folder, env=environment(), stdout=file, stderr=subprocess.PIPE)
         os.write(file.fileno(), b"after\n")
     text = (folder / "redirected").read_text()
-    check(done.returncode == 0 and text.startswith("before\ngpumemtopo: {schema: 3,") and
+    check(done.returncode == 0 and text.startswith("before\ngpumemtopo: {schema: 4,") and
           text.endswith("\nafter\n"), f"-o /dev/stdout > FILE: {done} {text[:80]}")
     code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "/dev/full", *FAST,
                            env={"TMPDIR": str(folder)})  # beside a device there is no spool

@@ -226,7 +226,7 @@ def exit_codes():
 def xid_kinds():
     """The numbers in the table of Xid events are of that kind in the code."""
     code = {int(number): "watched" if flags == "false" else kind.lower()
-            for number, flags, kind in re.findall(r"\{(\d+), (true|false), KIND_(\w+),", (ROOT / "src/inventory/xid.c").read_text())}
+            for number, flags, kind in re.findall(r"\{(\d+), (true|false), VERDICT_(\w+),", (ROOT / "src/inventory/xid.c").read_text())}
     problems, listed = [], set()
     for kind, numbers in re.findall(r"^\| (failing|degraded|watched) \| (\d[^|]*) \|", (ROOT / JUDGE).read_text(), re.M):
         for first, last in re.findall(r"(\d+)(?: to (\d+))?", numbers):

@@ -22,7 +22,7 @@ class PortTaken(Exception):
 
 
 OWN_PORTS = ("9100", "9090")
-ALERTS = "GpumemtopoGpuDegraded", "GpumemtopoGpuMisconfigured", "GpumemtopoNotMeasured"
+ALERTS = "GpumemtopoGpuAlert", "GpumemtopoNotMeasured"
 
 
 def blocks():

@@ -96,7 +96,7 @@ def check_healthy(prometheus, folder):
 def check_one_bad(prometheus, folder):
     """One planted GPU: one alert, with its name and the cause."""
     data, demo = fleets.healthy(), fleets.demo()
-    bad = next(one for one in demo["outliers"] if one["kind"] == "failing")
+    bad = next(one for one in demo["outliers"] if one["verdict"] == "failing")
     data["gpus"].append(next(gpu for gpu in demo["gpus"] if gpu["uuid"] == bad["uuid"]))
     data["outliers"].append(bad)
     count = len(data["gpus"])
@@ -105,10 +105,10 @@ def check_one_bad(prometheus, folder):
     show(prometheus, folder, data)
     (name, labels), alert = prometheus.alerts().popitem()
     labels = dict(labels)
-    assert names(prometheus) == [name] == ["GpumemtopoGpuFailing"], names(prometheus)
+    assert names(prometheus) == [name] == ["GpumemtopoGpuDrain"], names(prometheus)
     assert (labels["UUID"], labels["Hostname"], labels["severity"]) == (bad["uuid"], bad["node"], "critical"), labels
     text = alert["annotations"]["description"]
-    assert bad["findings"][0]["cause"] in text and bad["findings"][0]["metric"] in text, text
+    assert bad["evidence"][0]["cause"] in text and bad["evidence"][0]["metric"] in text, text
 
 
 def check_all(prometheus, folder):
@@ -117,12 +117,11 @@ def check_all(prometheus, folder):
     show(prometheus, folder, data)
     firing = prometheus.alerts()
     assert names(prometheus) == [
-        "GpumemtopoGpuDegraded", "GpumemtopoGpuErrors", "GpumemtopoGpuFailing", "GpumemtopoGpuMisconfigured",
-        "GpumemtopoGpuMissing", "GpumemtopoNodeWithoutGpus", "GpumemtopoNotMeasured", "GpumemtopoRanksLost"], names(prometheus)
-    for alert, kinds in (("GpumemtopoGpuFailing", ["failing"]), ("GpumemtopoGpuDegraded", ["degraded"]),
-                         ("GpumemtopoGpuMisconfigured", ["misconfigured", "mismatched"])):
+        "GpumemtopoGpuAlert", "GpumemtopoGpuDrain", "GpumemtopoGpuErrors", "GpumemtopoGpuMissing",
+        "GpumemtopoNodeWithoutGpus", "GpumemtopoNotMeasured", "GpumemtopoRanksLost"], names(prometheus)
+    for alert, action in ("GpumemtopoGpuDrain", "drain"), ("GpumemtopoGpuAlert", "alert"):
         told = sorted(dict(labels)["UUID"] for name, labels in firing if name == alert)
-        assert told == sorted(one["uuid"] for one in data["outliers"] if one["kind"] in kinds), (alert, told)
+        assert told == sorted(one["uuid"] for one in data["outliers"] if one["action"] == action), (alert, told)
     hosts = sorted((name, dict(labels).get("Hostname")) for name, labels in firing if "UUID" not in dict(labels))
     assert hosts == [("GpumemtopoGpuMissing", "demo7"), ("GpumemtopoNodeWithoutGpus", "demo6"),
                      ("GpumemtopoNotMeasured", "demo4"), ("GpumemtopoNotMeasured", "demo8"), ("GpumemtopoRanksLost", None)], hosts

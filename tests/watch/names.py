@@ -90,11 +90,11 @@ with tempfile.TemporaryDirectory() as folder:
     for label in labels:
         renamed = {key: {("new_" + own if own == label else own) for own in value} for key, value in known.items()}
         assert wrong_names(renamed), f"nobody notices that the label {label} is renamed"
-    # Every kind and status that a rule selects is one that the program may write.
+    # Every verdict, action and status that a rule selects is one that the program may write.
     sources = "".join((fleets.ROOT / "src/inventory" / name).read_text(encoding="utf-8")
                       for name in ("inventory.c", "gpu_result.c"))
     for rule in fleets.rules():
-        for label, values in re.findall(r'(kind|status)(?:=~|!~|!=|=)"([^"]*)"', rule["expr"]):
+        for label, values in re.findall(r'(verdict|action|status)(?:=~|!~|!=|=)"([^"]*)"', rule["expr"]):
             for value in values.split("|"):
                 assert f'"{value}"' in sources, f"{label} {value} of {rule.get('alert')} is unknown"
     abouts = set(re.findall(r'about="(\w+)"', json.dumps([rule["expr"] for rule in fleets.rules()]).replace('\\"', '"')))

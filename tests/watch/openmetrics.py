@@ -111,7 +111,7 @@ def as_set(values):
 with tempfile.TemporaryDirectory() as folder:
     inventories = [fleets.planted(), fleets.healthy(), fleets.yaml.safe_load(subprocess.check_output([RICH]))]
     hostile = fleets.planted()
-    hostile["nodes"].append({"node": 'a"b\\c\nd', "finding": '"\\', "kind": None, "gpus": []})
+    hostile["nodes"].append({"node": 'a"b\\c\nd', "finding": '"\\', "verdict": "unknown", "loss": None, "action": "tell", "gpus": []})
     hostile["nodes"].append(dict(hostile["nodes"][-1], gpus=[]))  # the same finding twice is one sample
     for data in [*inventories, hostile]:
         text = fleets.metrics(REPORT, folder, data, "--openmetrics")

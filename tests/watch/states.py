@@ -27,22 +27,22 @@ def check_places():
 
 def check_kinds():
     data = fleets.demo()
-    told = {labels["UUID"]: labels["kind"] for labels, _ in found(data, "gpumemtopo_outlier_info")}
-    assert told == {one["uuid"]: one["kind"] for one in data["outliers"]} and len(told) == 9, told
+    told = {labels["UUID"]: labels["verdict"] for labels, _ in found(data, "gpumemtopo_outlier_info")}
+    assert told == {one["uuid"]: one["verdict"] for one in data["outliers"]} and len(told) == 9, told
     flags = {labels["UUID"]: value for labels, value in found(data, "gpumemtopo_gpu_outlier")}
     busy = next(gpu["uuid"] for gpu in data["gpus"] if gpu["status"] == "busy")
     assert {uuid for uuid, value in flags.items() if value} == set(told) and busy not in flags, flags
-    # A finding about a node accuses its GPUs; the more severe kind counts.
+    # A finding about a node makes its GPUs outliers; the stronger action counts.
     fine = [gpu for gpu in data["gpus"] if gpu["status"] == "ok" and gpu["node"] == "demo1"]
-    slow = next(one for one in data["outliers"] if one["kind"] == "degraded")
+    slow = next(one for one in data["outliers"] if one["verdict"] == "degraded")
     data["nodes"].append({"node": "demo1", "finding": "3 of 4 GPUs: host.bandwidth.h2d 6 GB/s, expected 12 GB/s (-50.0 %): a bad riser",
-                          "kind": "failing", "gpus": [slow["uuid"], *(gpu["uuid"] for gpu in fine)]})
+                          "verdict": "failing", "loss": None, "action": "drain", "gpus": [slow["uuid"], *(gpu["uuid"] for gpu in fine)]})
     for gpu in fine:
         gpu["status"] = "outlier"
     data["survey"]["outliers"] += len(fine)
     told = {labels["UUID"]: labels for labels, _ in found(data, "gpumemtopo_outlier_info")}
     for uuid in data["nodes"][-1]["gpus"]:
-        assert (told[uuid]["kind"], told[uuid]["metric"], told[uuid]["cause"]) == (
+        assert (told[uuid]["verdict"], told[uuid]["metric"], told[uuid]["cause"]) == (
             "failing", "host.bandwidth.h2d", "a bad riser"), told[uuid]
     assert len(told) == 9 + len(fine), told
 
@@ -71,8 +71,8 @@ def check_health():
 
 def check_nodes():
     data = fleets.planted()
-    told = {(labels["Hostname"], labels["about"], labels["kind"]) for labels, _ in found(data, "gpumemtopo_node_finding_info")}
-    assert told == {("demo6", "no_gpus", "watched"), ("demo7", "fewer_gpus", "failing")}, told
+    told = {(labels["Hostname"], labels["about"], labels["verdict"]) for labels, _ in found(data, "gpumemtopo_node_finding_info")}
+    assert told == {("demo6", "no_gpus", "unknown"), ("demo7", "fewer_gpus", "failing")}, told
     told = {(labels["Hostname"], labels["status"]): value for labels, value in found(data, "gpumemtopo_node_unmeasured")}
     assert told == {("demo4", "crashed"): 1, ("demo5", "busy"): 1, ("demo8", "lost"): 1}, told
     data["unmeasured"].append(dict(data["unmeasured"][-1], rank=2))

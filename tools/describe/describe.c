@@ -26,7 +26,7 @@ static void put_source(struct strbuf *out, const struct nvml_question *nvml)
 
 static void put_compared(struct strbuf *out, struct fact_manner manner)
 {
-    const char *kind = inventory_kind_name(manner.kind);
+    const char *kind = verdict_name(manner.verdict);
     if (manner.compared == COMPARED_DIFFERENT)
         strbuf_printf(out, "other than most of the model: %s", kind);
     else if (manner.compared == COMPARED_LOWER)
@@ -61,8 +61,7 @@ static void put_health(struct strbuf *out, enum health_fact fact)
     put_source(out, &row->nvml);
     strbuf_puts(out, " | ");
     if (row->rule == RULE_FAULT)
-        strbuf_printf(out, "%s: %s", row->is_flag ? "true" : "above 0",
-                      inventory_kind_name(row->kind));
+        strbuf_printf(out, "%s: %s", row->is_flag ? "true" : "above 0", verdict_name(row->verdict));
     else if (row->rule == RULE_HINT)
         strbuf_puts(out, "above 0: watched");
     if (row->compared)

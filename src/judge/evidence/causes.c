@@ -20,22 +20,22 @@ static const double ECC_COST = 0.15;
 
 static const struct {
     const char *name, *unit;
-    enum inventory_kind kind;
+    enum verdict verdict;
 } conditions[JUDGE_CONDITION_COUNT] = {
-    [JUDGE_SM_CLOCK] = {"SM clock", "MHz", KIND_DEGRADED},
-    [JUDGE_MEMORY_CLOCK] = {"memory clock", "MHz", KIND_MISCONFIGURED},
-    [JUDGE_SMS] = {"SMs", "", KIND_MISMATCHED},
-    [JUDGE_MEMORY_BUS] = {"memory bus", "bits", KIND_MISMATCHED},
-    [JUDGE_L2] = {"L2", "B", KIND_MISMATCHED},
-    [JUDGE_PCIE] = {"PCIe link", "", KIND_DEGRADED},
-    [JUDGE_POWER_LIMIT] = {"power limit", "W", KIND_MISCONFIGURED},
+    [JUDGE_SM_CLOCK] = {"SM clock", "MHz", VERDICT_DEGRADED},
+    [JUDGE_MEMORY_CLOCK] = {"memory clock", "MHz", VERDICT_MISCONFIGURED},
+    [JUDGE_SMS] = {"SMs", "", VERDICT_MISMATCHED},
+    [JUDGE_MEMORY_BUS] = {"memory bus", "bits", VERDICT_MISMATCHED},
+    [JUDGE_L2] = {"L2", "B", VERDICT_MISMATCHED},
+    [JUDGE_PCIE] = {"PCIe link", "", VERDICT_DEGRADED},
+    [JUDGE_POWER_LIMIT] = {"power limit", "W", VERDICT_MISCONFIGURED},
 };
 
 /* The conditions that explain a loss. */
 struct explanation {
     struct strbuf words;
     double loss; /* the share that they can cause together */
-    enum inventory_kind kind;
+    enum verdict verdict;
     uint32_t bits;
 };
 
@@ -64,13 +64,13 @@ static void explanation_put(struct explanation *explanation, const struct judge 
     fact_text_put_number(words, usual, conditions[condition].unit);
 }
 
-static void explanation_add(struct explanation *explanation, double loss, enum inventory_kind kind,
+static void explanation_add(struct explanation *explanation, double loss, enum verdict verdict,
                             unsigned bit)
 {
     explanation->bits |= 1u << bit;
     /* The most severe kind is kept: the enumeration begins with it. */
-    if (explanation->loss == 0 || kind < explanation->kind)
-        explanation->kind = kind;
+    if (explanation->loss == 0 || verdict < explanation->verdict)
+        explanation->verdict = verdict;
     explanation->loss = 1 - (1 - explanation->loss) * (1 - fmin(loss, 0.999));
 }
 
@@ -86,7 +86,7 @@ static void explanation_add_ecc(struct explanation *explanation, const struct ju
         return;
     strbuf_puts(&explanation->words, explanation->words.length ? "; " : "");
     strbuf_puts(&explanation->words, "ECC on, off on its peers");
-    explanation_add(explanation, ECC_COST, KIND_MISCONFIGURED, BIT_ECC);
+    explanation_add(explanation, ECC_COST, VERDICT_MISCONFIGURED, BIT_ECC);
 }
 
 /* SMs at a low clock cannot keep a memory or link busy. So a lowered SM clock, whose own cause is
@@ -99,11 +99,11 @@ static void explanation_add_clock(struct explanation *explanation, const struct 
     double ratio = judge->clock_ratio[gpu];
     bool of_load = strncmp(rule->metric, "load.", 5) == 0;
     if ((!of_load && !strstr(rule->metric, ".bandwidth")) || rule->follows[JUDGE_SM_CLOCK] > 0 ||
-        !clock || verdict_by_evidence(clock) != VERDICT_ACCUSED ||
+        !clock || certainty_by_evidence(clock) != CERTAINTY_SURE ||
         !issue_has(clock, CLOCK_IS_LOWERED) || !judge_number_lower(ratio, 1))
         return;
     explanation_put(explanation, judge, JUDGE_SM_CLOCK, gpu);
-    explanation_add(explanation, 1 - ratio, issue_finding(judge, clock)->kind, JUDGE_SM_CLOCK);
+    explanation_add(explanation, 1 - ratio, issue_finding(judge, clock)->verdict, JUDGE_SM_CLOCK);
 }
 
 static void explanation_find(struct explanation *explanation, const struct judge *judge,
@@ -119,7 +119,7 @@ static void explanation_find(struct explanation *explanation, const struct judge
         /* The share that a figure loses if a condition is `ratio` of the usual. */
         double share = rule->follows[condition];
         double loss = rule->worse == JUDGE_HIGHER ? share * (1 / ratio - 1) : share * (1 - ratio);
-        explanation_add(explanation, loss, conditions[c].kind, (unsigned)c);
+        explanation_add(explanation, loss, conditions[c].verdict, (unsigned)c);
     }
     explanation_add_clock(explanation, judge, rule, gpu);
     explanation_add_ecc(explanation, judge, rule, gpu);
@@ -167,7 +167,7 @@ void stage_causes(struct judge *judge)
         explanation_find(&explanation, judge, rule, finding.gpu);
         if (explanation.loss > 0 && judge_loss_fits(loss, explanation.loss, rule->floor)) {
             strbuf_puts(&text, explanation.words.data);
-            finding.kind = explanation.kind;
+            finding.verdict = explanation.verdict;
             finding.explained_by = explanation.bits;
         } else if (explanation.loss >= PART * loss && explanation.loss > 0) {
             strbuf_printf(&text, "%s explains %.0f %% of the %.0f %%; the rest is unexplained",

@@ -34,7 +34,7 @@ struct claim {
     double seen, claimed;
     const char *words;    /* between the two values in the cause */
     double watch, accuse; /* watched, or accused, below this share of `claimed` */
-    enum inventory_kind kind;
+    enum verdict verdict;
     unsigned not_of; /* bits of enum gpu_kind: what the driver reports does not hold for these */
 };
 
@@ -58,7 +58,7 @@ static void claim_report(struct judge *judge, uint32_t gpu, const struct claim *
 {
     struct finding finding = finding_new(judge, gpu, claim->metric, basis, evidence);
     finding.unit = judge_symbol(judge, claim->unit);
-    finding.kind = claim->kind;
+    finding.verdict = claim->verdict;
     finding_compare(&finding, claim->seen, claim->claimed);
     struct strbuf text = {0};
     fact_text_put_number(&text, claim->seen, claim->unit);
@@ -80,24 +80,24 @@ static void claims_check_gpu(struct judge *judge, uint32_t gpu)
     const struct claim claims[] = {
         {"l2.size", "B", fleet_value(fleet, "l2.size", gpu, false),
          claim_fact(fleet, SET_HARDWARE, "l2_bytes", gpu), MEASURED, L2_SEEN, L2_SEEN,
-         KIND_DEGRADED, OF_INSTANCE},
+         VERDICT_DEGRADED, OF_INSTANCE},
         {"sm.count", "", fleet_value(fleet, "sm.count", gpu, false),
-         claim_fact(fleet, SET_HARDWARE, "sms", gpu), MEASURED, 1, 1, KIND_DEGRADED},
+         claim_fact(fleet, SET_HARDWARE, "sms", gpu), MEASURED, 1, 1, VERDICT_DEGRADED},
         {MEMORY_METRIC, "B", claim_fact(fleet, SET_CONFIG, "memory_free_bytes", gpu),
          claim_fact(fleet, SET_HARDWARE, "memory_bytes", gpu),
-         "can be allocated, the driver reports", MEMORY_FREE, MEMORY_FREE, KIND_DEGRADED},
+         "can be allocated, the driver reports", MEMORY_FREE, MEMORY_FREE, VERDICT_DEGRADED},
         {"clock.sm_reported", "MHz", fleet_value(fleet, "clock.sm", gpu, false),
          fleet_value(fleet, "clock.sm_reported", gpu, false), MEASURED, 1 - CLOCK_WATCH,
-         1 - CLOCK_ACCUSE, KIND_DEGRADED},
+         1 - CLOCK_ACCUSE, VERDICT_DEGRADED},
         {"host.bandwidth.h2d", "GB/s", fleet_value(fleet, "host.bandwidth.h2d", gpu, false),
          link_gbs(claim_fact(fleet, SET_CONFIG, "pcie_gen", gpu),
                   claim_fact(fleet, SET_CONFIG, "pcie_width", gpu)),
-         "measured, the link as reported has", LINK_REACHED, LINK_REACHED, KIND_DEGRADED,
+         "measured, the link as reported has", LINK_REACHED, LINK_REACHED, VERDICT_DEGRADED,
          OF_INSTANCE | OF_CONFIDENTIAL},
         {"clock.memory", "MHz", fleet_value(fleet, "clock.memory", gpu, false),
          claim_fact(fleet, SET_HARDWARE, "memory_clock_max_mhz", gpu),
          "under load, the driver's highest is", MEMORY_CLOCK_WATCH, MEMORY_CLOCK_ACCUSE,
-         KIND_MISCONFIGURED},
+         VERDICT_MISCONFIGURED},
     };
     for (size_t i = 0; i < COUNT_OF(claims); i++) {
         const struct claim *claim = &claims[i];
@@ -139,7 +139,7 @@ static void claims_check_memory(struct judge *judge, const struct group *group, 
                                     .claimed = usual * memory,
                                     .words =
                                         "can be allocated though no process is seen, on its peers",
-                                    .kind = KIND_DEGRADED};
+                                    .verdict = VERDICT_DEGRADED};
         claim_report(judge, gpu, &claim, BASIS_FLEET,
                      missing >= MEMORY_ACCUSE ? EVIDENCE_FAULT : EVIDENCE_HINT);
     }

@@ -144,15 +144,15 @@ static void clock_explain(const struct clock_view *view, const struct throttle_r
     bool much = clock_is_much_lower(view, gpu);
     if (setting) {
         finding.evidence = much ? EVIDENCE_HELD : EVIDENCE_HELD_A_LITTLE;
-        finding.kind = KIND_MISCONFIGURED;
+        finding.verdict = VERDICT_MISCONFIGURED;
         findings_add(judge, finding, clock_setting_words(fleet, gpu, setting));
     } else if (reason) {
         finding.evidence = much ? EVIDENCE_THROTTLED : EVIDENCE_THROTTLED_A_LITTLE;
-        finding.kind = reason->kind;
+        finding.verdict = reason->verdict;
         findings_add(judge, finding, clock_reason_words(fleet, reason, gpu));
     } else if (judge_clock_is_locked(fleet, gpu)) {
         finding.evidence = much ? EVIDENCE_HELD : EVIDENCE_HELD_A_LITTLE;
-        finding.kind = KIND_MISCONFIGURED;
+        finding.verdict = VERDICT_MISCONFIGURED;
         findings_add(judge, finding, judge_locked_clock_text(fleet, gpu));
     } else if (!finding.cause)
         findings_add(judge, finding, str_copy(UNEXPLAINED));
@@ -190,7 +190,7 @@ static void clock_add_consequences(const struct clock_view *view, uint32_t gpu)
     struct judge *judge = view->judge;
     const struct judge_config *config = judge->basis.config;
     const struct issue *issue = issue_find(judge, gpu, METRIC, BASIS_FLEET);
-    if (!issue || verdict_by_evidence(issue) != VERDICT_ACCUSED)
+    if (!issue || certainty_by_evidence(issue) != CERTAINTY_SURE)
         return;
     const struct finding clock = *issue_finding(judge, issue);
     for (size_t m = 0; m < config->metric_count; m++) {
@@ -206,7 +206,7 @@ static void clock_add_consequences(const struct clock_view *view, uint32_t gpu)
         struct finding finding =
             finding_new(judge, gpu, rule->metric, BASIS_FLEET, EVIDENCE_CONSEQUENCE);
         finding.rule = (int32_t)m;
-        finding.kind = clock.kind;
+        finding.verdict = clock.verdict;
         finding.explained_by = 1u << JUDGE_SM_CLOCK;
         finding.unit = cell->unit;
         finding.value = cell->value;

@@ -46,7 +46,7 @@ void judge_suspicions(const struct judge *judge, judge_suspicion_taker *take, vo
             continue;
         for (const struct issue *issue = issue_last(judge, gpu); issue;
              issue = issue_previous(judge, issue))
-            if (verdict_by_evidence(issue) == VERDICT_ACCUSED)
+            if (certainty_by_evidence(issue) == CERTAINTY_SURE)
                 take(user, fleet_text(fleet, fleet->gpus[gpu].uuid),
                      fleet_text(fleet, issue->metric));
     }
@@ -115,7 +115,7 @@ static bool repeat_is_needed(const struct judge *judge, const struct repeat *rep
     const evidence_set throttled = EVIDENCE_SET(THROTTLED) | EVIDENCE_SET(THROTTLED_A_LITTLE);
     bool throttle = str_equal(fleet_text(&judge->fleet, repeat->metric), GPU_RESULT_THROTTLED);
     const struct issue *issue = issue_last(judge, repeat->gpu);
-    while (issue && !(verdict_by_evidence(issue) == VERDICT_ACCUSED &&
+    while (issue && !(certainty_by_evidence(issue) == CERTAINTY_SURE &&
                       (throttle ? issue_has(issue, throttled) : issue->metric == repeat->metric)))
         issue = issue_previous(judge, issue);
     return issue != NULL;
@@ -164,7 +164,7 @@ void stage_second_values(struct judge *judge, struct inventory *inventory)
         const struct issue *issue = &judge->findings.issues[i];
         const struct finding *finding = issue_finding(judge, issue);
         const struct repeat *repeat = repeat_find(judge, issue->gpu, issue->metric);
-        if (!repeat || verdict_by_evidence(issue) != VERDICT_ACCUSED ||
+        if (!repeat || certainty_by_evidence(issue) != CERTAINTY_SURE ||
             !finding_is_about_value(judge, finding))
             continue;
         if (isnan(repeat->value))
@@ -176,7 +176,7 @@ void stage_second_values(struct judge *judge, struct inventory *inventory)
     }
     for (size_t i = 0; i < judge->findings.issue_count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
-        if (verdict_by_evidence(issue) == VERDICT_ACCUSED && is_over_with_clock(judge, issue))
+        if (certainty_by_evidence(issue) == CERTAINTY_SURE && is_over_with_clock(judge, issue))
             add_confirmation(judge, issue, EVIDENCE_NOT_SEEN_AGAIN, SEEN_ONCE);
     }
 }
@@ -199,7 +199,7 @@ static bool issue_has_cause(const struct judge *judge, const struct issue *issue
 {
     const struct finding *finding = issue_finding(judge, issue);
     return issue_has(issue, CLOCK_IS_LOWERED) || finding->explained_by ||
-           finding->kind != KIND_DEGRADED;
+           (finding->verdict != VERDICT_DEGRADED && finding->verdict != VERDICT_UNSTEADY);
 }
 
 static bool has_repeat(const struct judge *judge, const struct issue *issue)
@@ -217,7 +217,7 @@ void judge_end_again(struct judge *judge)
 {
     for (size_t i = 0; i < judge->findings.issue_count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
-        if (verdict_by_evidence(issue) != VERDICT_ACCUSED ||
+        if (certainty_by_evidence(issue) != CERTAINTY_SURE ||
             issue_has(issue, EVIDENCE_SET(WEAK_NODE)) || issue_has_cause(judge, issue) ||
             !can_be_disturbed(judge, issue_finding(judge, issue)) || has_repeat(judge, issue))
             continue;
@@ -260,10 +260,10 @@ static uint32_t count_figures(const struct judge *judge, const struct issue *iss
     for (const struct issue *other = issue_last(judge, issue->gpu); other;
          other = issue_previous(judge, other)) {
         const struct finding *second = issue_finding(judge, other);
-        enum verdict verdict = verdict_of(judge, other);
-        count += other->metric != issue->metric && verdict != VERDICT_IGNORED &&
+        enum certainty verdict = certainty_of(judge, other);
+        count += other->metric != issue->metric && verdict != CERTAINTY_IGNORED &&
                  can_be_disturbed(judge, second) &&
-                 (verdict == VERDICT_ACCUSED || fabs(second->score) >= COMPANION_SCORE) &&
+                 (verdict == CERTAINTY_SURE || fabs(second->score) >= COMPANION_SCORE) &&
                  part != PART_OTHER && figure_part_of(judge, second) == part;
     }
     return count;
@@ -283,8 +283,8 @@ static bool driver_agrees(const struct judge *judge, const struct finding *findi
 static bool is_accused_otherwise(const struct judge *judge, uint32_t gpu)
 {
     const struct issue *issue = issue_last(judge, gpu);
-    while (issue &&
-           (issue_has(issue, EVIDENCE_SET(JOINING)) || verdict_of(judge, issue) != VERDICT_ACCUSED))
+    while (issue && (issue_has(issue, EVIDENCE_SET(JOINING)) ||
+                     certainty_of(judge, issue) != CERTAINTY_SURE))
         issue = issue_previous(judge, issue);
     return issue != NULL;
 }
@@ -294,7 +294,7 @@ static bool is_accused_otherwise(const struct judge *judge, uint32_t gpu)
 static struct finding find_confirmation(const struct judge *judge, const struct issue *issue)
 {
     struct finding finding = finding_about(judge, issue, EVIDENCE_CONFIRMED);
-    if (finding.confirmed != CONFIRMATION_NONE || verdict_of(judge, issue) != VERDICT_ACCUSED ||
+    if (finding.confirmed != CONFIRMATION_NONE || certainty_of(judge, issue) != CERTAINTY_SURE ||
         issue_has(issue, EVIDENCE_SET(SHARED) | EVIDENCE_SET(WEAK_NODE)) ||
         !can_be_disturbed(judge, &finding)) {
         finding.issue = ISSUE_NEW;
@@ -325,7 +325,8 @@ void stage_confirmations(struct judge *judge, struct inventory *inventory)
     for (size_t i = 0; i < count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
         if (issue_has(issue, EVIDENCE_SET(JOINING)) &&
-            verdict_of(judge, issue) == VERDICT_ACCUSED && !is_accused_otherwise(judge, issue->gpu))
+            certainty_of(judge, issue) == CERTAINTY_SURE &&
+            !is_accused_otherwise(judge, issue->gpu))
             findings_add(judge, finding_about(judge, issue, EVIDENCE_ALONE), NULL);
     }
     for (size_t i = 0; i < count; i++) {

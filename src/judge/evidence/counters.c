@@ -103,7 +103,7 @@ static void counter_report_growth(const struct counter_view *view, uint32_t gpu)
     char metric[64];
     snprintf(metric, sizeof metric, "health.%s", health_key(counter->growth));
     findings_add_rule(view->judge, gpu, metric, fault ? EVIDENCE_FAULT : EVIDENCE_HINT,
-                      KIND_DEGRADED, growth,
+                      VERDICT_DEGRADED, growth,
                       rate >= 1 ? str_format("%s during the survey: %.0f, %.0f per second",
                                              counter->words, growth, rate)
                                 : str_format("%s during the survey: %.0f", counter->words, growth));
@@ -227,7 +227,7 @@ static void grown_report(const struct grown_view *view, uint32_t gpu, enum evide
     char metric[64];
     snprintf(metric, sizeof metric, "health.%s", counter->key);
     struct finding finding = finding_new(judge, gpu, metric, BASIS_BASELINE, evidence);
-    finding.kind = counter->growth.degrades ? KIND_DEGRADED : counter->kind;
+    finding.verdict = counter->growth.degrades ? VERDICT_DEGRADED : counter->verdict;
     finding.value = fleet_fact_number(&judge->fleet, view->column, gpu);
     finding.expected = view->before[gpu];
     bool flag = fleet_fact(&judge->fleet, view->column, view->column->codes[gpu]).kind == FACT_BOOL;

@@ -89,7 +89,7 @@ static void compare_dies(struct judge *judge, const struct board_change *change)
     struct finding finding =
         finding_new(judge, change->gpu, "board." FINGERPRINT_FACT, BASIS_BASELINE, EVIDENCE_CHANGE);
     finding.unit = judge_symbol(judge, "cycles");
-    finding.kind = KIND_MISCONFIGURED;
+    finding.verdict = VERDICT_MISCONFIGURED;
     char *cause =
         group >= 0 ? str_format("the %zu SMs of group %d are up to %.1f cycles %s L2 than they "
                                 "were, the others are not "
@@ -182,8 +182,8 @@ static const struct inventory_gpu *find_same_die(const struct judge *judge, cons
 
 static void moved_add(struct inventory *inventory, const char *node, const char *uuid, char *text)
 {
-    struct inventory_node *entry =
-        verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, node, text);
+    struct inventory_node *entry = verdict_add_remark(inventory, text);
+    entry->node = str_copy(node);
     if (uuid)
         verdict_add_place_gpu(entry, uuid);
 }

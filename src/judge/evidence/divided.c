@@ -54,7 +54,7 @@ static bool gpu_is_suspect(const struct judge *judge, uint32_t gpu, size_t metri
 {
     const struct issue *issue = issue_last(judge, gpu);
     while (issue && !(issue_finding(judge, issue)->rule == (int32_t)metric &&
-                      verdict_by_evidence(issue) == VERDICT_ACCUSED))
+                      certainty_by_evidence(issue) == CERTAINTY_SURE))
         issue = issue_previous(judge, issue);
     return issue != NULL;
 }
@@ -282,8 +282,7 @@ static void divided_put_nodes(struct strbuf *out, const struct fleet *fleet, con
 static void divided_add_entry(const struct fleet *fleet, char *text, const uint32_t *gpus, size_t n,
                               struct inventory *inventory)
 {
-    struct inventory_node *entry =
-        verdict_add_place(inventory, EVIDENCE_REMARK, KIND_FAILING, NULL, text);
+    struct inventory_node *entry = verdict_add_remark(inventory, text);
     for (size_t i = 0; i < n; i++)
         verdict_add_place_gpu(entry, fleet_text(fleet, fleet->gpus[gpus[i]].uuid));
 }

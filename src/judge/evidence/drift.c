@@ -125,15 +125,15 @@ static double condition_then(const struct drift_view *view, enum judge_condition
 /* A condition that became worse since the baseline and explains the loss, or "unexplained". */
 static const char *drift_find_cause(const struct drift_view *view, const struct judge_metric *rule,
                                     const struct drift_pair *pair, double loss,
-                                    enum inventory_kind *out_kind)
+                                    enum verdict *out_verdict)
 {
     static const struct {
         enum judge_condition condition;
-        enum inventory_kind kind;
+        enum verdict verdict;
         const char *words;
     } causes[] = {
-        {JUDGE_MEMORY_CLOCK, KIND_MISCONFIGURED, "the memory clock is lower than it was"},
-        {JUDGE_PCIE, KIND_DEGRADED, "the PCIe link is slower than it was"},
+        {JUDGE_MEMORY_CLOCK, VERDICT_MISCONFIGURED, "the memory clock is lower than it was"},
+        {JUDGE_PCIE, VERDICT_DEGRADED, "the PCIe link is slower than it was"},
     };
     for (size_t i = 0; i < COUNT_OF(causes); i++) {
         double ratio = judge_condition_value(&view->judge->fleet, causes[i].condition, pair->gpu) /
@@ -142,7 +142,7 @@ static const char *drift_find_cause(const struct drift_view *view, const struct 
         double room = rule->worse == JUDGE_HIGHER ? share * (1 / ratio - 1) : share * (1 - ratio);
         if (!(ratio < 1) || !judge_loss_fits(loss, room, rule->floor))
             continue;
-        *out_kind = causes[i].kind;
+        *out_verdict = causes[i].verdict;
         return causes[i].words;
     }
     return "unexplained";
@@ -174,7 +174,7 @@ static void drift_judge_metric(const struct drift_view *view, const struct group
         bool beyond = worse_score >= bound && worse >= rule->accuse;
         struct finding finding = finding_new(judge, pair->gpu, rule->metric, BASIS_BASELINE,
                                              beyond ? EVIDENCE_BEYOND : EVIDENCE_WITHIN);
-        const char *why = drift_find_cause(view, rule, pair, worse, &finding.kind);
+        const char *why = drift_find_cause(view, rule, pair, worse, &finding.verdict);
         finding.rule = (int32_t)metric;
         finding.unit = pair->is->unit;
         finding.value = pair->is->value;
@@ -214,7 +214,7 @@ static void drift_compare_settings(const struct drift_view *view, uint32_t gpu, 
         char *metric = str_format("%s.%s", board ? "board" : "config", was->key);
         struct finding finding = finding_new(judge, gpu, metric, BASIS_BASELINE, EVIDENCE_CHANGE);
         free(metric);
-        finding.kind = KIND_MISCONFIGURED;
+        finding.verdict = VERDICT_MISCONFIGURED;
         finding.unit = judge_symbol(judge, fact_text_unit(was->key));
         struct strbuf text = {0};
         fact_text_put_key(&text, was->key);

@@ -81,7 +81,7 @@ struct finding finding_new(struct judge *judge, uint32_t gpu, const char *metric
                             .basis = basis,
                             .evidence = evidence,
                             .rule = -1,
-                            .kind = KIND_DEGRADED,
+                            .verdict = VERDICT_DEGRADED,
                             .value = NAN,
                             .expected = NAN,
                             .deviation = NAN,
@@ -142,10 +142,10 @@ void findings_add(struct judge *judge, struct finding finding, char *cause)
 }
 
 void findings_add_rule(struct judge *judge, uint32_t gpu, const char *metric,
-                       enum evidence evidence, enum inventory_kind kind, double value, char *cause)
+                       enum evidence evidence, enum verdict verdict, double value, char *cause)
 {
     struct finding finding = finding_new(judge, gpu, metric, BASIS_RULE, evidence);
-    finding.kind = kind;
+    finding.verdict = verdict;
     finding.value = value;
     findings_add(judge, finding, cause);
 }

@@ -88,7 +88,7 @@ struct finding {
     uint8_t stage;   /* that appended it: index into judge_stages */
     enum basis basis;
     enum evidence evidence;
-    enum inventory_kind kind; /* if the GPU is accused */
+    enum verdict verdict; /* if the GPU is accused */
     enum confirmation confirmed;
     uint32_t confirming; /* CONFIRMED_BY_FIGURES: how many figures, with this one */
     double value, expected, deviation, score; /* NaN: none */
@@ -136,7 +136,7 @@ void findings_add(struct judge *judge, struct finding finding, char *cause);
 
 /* Appends a finding of basis `rule`. Takes over the cause. */
 void findings_add_rule(struct judge *judge, uint32_t gpu, const char *metric,
-                       enum evidence evidence, enum inventory_kind kind, double value, char *cause);
+                       enum evidence evidence, enum verdict verdict, double value, char *cause);
 
 /* Sets value, expected and deviation = value / expected - 1. */
 void finding_compare(struct finding *finding, double value, double expected);

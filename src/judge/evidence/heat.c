@@ -42,11 +42,12 @@ static void heat_check_margins(const struct heat_view *view)
         if (!(margin <= 0) || is_slowed_for_heat(view, gpu))
             continue;
         double celsius = fleet_fact_number(fleet, view->temperature, gpu);
-        findings_add_rule(
-            view->judge, gpu, "health.temperature_margin_c", EVIDENCE_FAULT, KIND_DEGRADED, margin,
-            isnan(celsius) ? str_format("%.0f C above its slowdown temperature", -margin)
-                           : str_format("temperature %.0f C, it slows down from %.0f C on", celsius,
-                                        celsius + margin));
+        findings_add_rule(view->judge, gpu, "health.temperature_margin_c", EVIDENCE_FAULT,
+                          VERDICT_DEGRADED, margin,
+                          isnan(celsius)
+                              ? str_format("%.0f C above its slowdown temperature", -margin)
+                              : str_format("temperature %.0f C, it slows down from %.0f C on",
+                                           celsius, celsius + margin));
     }
 }
 

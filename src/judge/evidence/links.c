@@ -193,16 +193,16 @@ static const double NVLINK_LEAST = 4;
 static const struct link_words {
     const char *gpu, *pair;
     const char *gpu_metric, *pair_metric, *unit;
-    enum inventory_kind kind;
+    enum verdict verdict;
 } link_words[] = {
     [LINK_LATE] = {"high latency of the links to", "high latency of the link to ", "links.latency",
-                   "links.latency", "cycles", KIND_DEGRADED},
+                   "links.latency", "cycles", VERDICT_DEGRADED},
     [LINK_SLOW] = {"slow links to", "slow link to ", "links.read", "links.least", "GB/s",
-                   KIND_DEGRADED},
+                   VERDICT_DEGRADED},
     [LINK_DEAD] = {"copies fail to", "no link: copies fail to ", "links.peers", "links.peers", "",
-                   KIND_FAILING},
+                   VERDICT_FAILING},
     [LINK_CORRUPT] = {"data is wrong from or to", "data is wrong from or to ", "links.peers",
-                      "links.peers", "", KIND_FAILING},
+                      "links.peers", "", VERDICT_FAILING},
 };
 
 static bool has_nvlinks(const struct link_pairs *s, size_t i)
@@ -229,13 +229,12 @@ static bool link_may_accuse(const struct link_pairs *s, size_t i, enum link_faul
 
 /* Takes over the text. */
 static void links_add(struct link_pairs *s, size_t i, const char *metric, const char *unit,
-                      bool fault, enum inventory_kind kind, const struct link_pair *pair,
-                      char *text)
+                      bool fault, enum verdict verdict, const struct link_pair *pair, char *text)
 {
     uint32_t gpu = s->node->gpus[i];
     struct finding finding =
         finding_new(s->judge, gpu, metric, BASIS_RULE, fault ? EVIDENCE_FAULT : EVIDENCE_HINT);
-    finding.kind = kind;
+    finding.verdict = verdict;
     finding.value =
         isnan(pair->value) ? fleet_value(&s->judge->fleet, metric, gpu, true) : pair->value;
     if (!isnan(pair->expected)) {
@@ -317,7 +316,7 @@ static void links_report_culprit(struct link_pairs *s, size_t i, enum link_fault
     if (unused || fault >= LINK_DEAD)
         link_put_nvlinks(&text, s, i);
     links_add(s, i, w->gpu_metric, w->unit, link_is_sure(&sum) && link_may_accuse(s, i, fault),
-              unused ? KIND_FAILING : w->kind, &sum.most, text.data);
+              unused ? VERDICT_FAILING : w->verdict, &sum.most, text.data);
 }
 
 /* Pairs of a GPU with others, of which none is the cause by itself. */
@@ -342,7 +341,7 @@ static void links_report_pairs(struct link_pairs *s, size_t i, enum link_fault f
     if (fault >= LINK_DEAD)
         link_put_nvlinks(&text, s, i);
     bool accuses = s->works && link_is_sure(&sum) && link_may_accuse(s, i, fault);
-    links_add(s, i, w->pair_metric, w->unit, accuses, w->kind, &sum.most, text.data);
+    links_add(s, i, w->pair_metric, w->unit, accuses, w->verdict, &sum.most, text.data);
 }
 
 /* Without anything to compare with: a GPU that is registered with a fabric reaches each peer over
@@ -363,7 +362,7 @@ static void links_report_unused(struct link_pairs *s, size_t i)
     const struct link_pair pair = {.value = best, .expected = NAN};
     strbuf_printf(&text, "reaches nobody above %.3g GB/s", best);
     link_put_nvlinks(&text, s, i);
-    links_add(s, i, "links.read", "GB/s", state && strcmp(state, "completed") == 0, KIND_FAILING,
+    links_add(s, i, "links.read", "GB/s", state && strcmp(state, "completed") == 0, VERDICT_FAILING,
               &pair, text.data);
 }
 

@@ -58,8 +58,8 @@ static void load_check_hardware(struct judge *judge, uint32_t gpu)
     if (!throttle_by_hardware(reasons))
         return;
     uint64_t unusual = load_unusual_reasons(&judge->fleet, gpu);
-    findings_add_rule(judge, gpu, "load.throttle", EVIDENCE_FAULT, KIND_DEGRADED, (double)reasons,
-                      load_cause(&judge->fleet, gpu, unusual ? unusual : reasons));
+    findings_add_rule(judge, gpu, "load.throttle", EVIDENCE_FAULT, VERDICT_DEGRADED,
+                      (double)reasons, load_cause(&judge->fleet, gpu, unusual ? unusual : reasons));
 }
 
 static void load_check_fall(struct judge *judge, uint32_t gpu)
@@ -73,7 +73,7 @@ static void load_check_fall(struct judge *judge, uint32_t gpu)
         issue_find(judge, gpu, "load.clock.kept", BASIS_FLEET) ||
         issue_find(judge, gpu, "load.flops", BASIS_FLEET))
         return;
-    findings_add_rule(judge, gpu, "load.clock.steady", EVIDENCE_HINT, KIND_DEGRADED, steady,
+    findings_add_rule(judge, gpu, "load.clock.steady", EVIDENCE_HINT, VERDICT_DEGRADED, steady,
                       load_cause(fleet, gpu, reasons));
 }
 
@@ -93,7 +93,7 @@ static void load_explain(struct judge *judge, const struct issue *issue)
     if (!reasons ||
         judge_number_lower(judge_condition_ratio(judge, JUDGE_POWER_LIMIT, finding.gpu), 1))
         return;
-    finding.kind = KIND_DEGRADED;
+    finding.verdict = VERDICT_DEGRADED;
     findings_add(judge, finding, load_cause(fleet, finding.gpu, reasons));
 }
 
@@ -118,7 +118,7 @@ static bool gpu_is_bad(const struct judge *judge, uint32_t gpu)
         return true;
     const struct issue *issue = issue_last(judge, gpu);
     while (issue && (strncmp(fleet_text(&judge->fleet, issue->metric), "load.", 5) != 0 ||
-                     verdict_of(judge, issue) == VERDICT_IGNORED))
+                     certainty_of(judge, issue) == CERTAINTY_IGNORED))
         issue = issue_previous(judge, issue);
     return issue != NULL;
 }

@@ -1,6 +1,7 @@
 /* Nodes with fewer GPUs than expected: by the launcher, a setting, a baseline or nodes like them.
  */
 #include <fnmatch.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,12 +210,12 @@ static bool node_may_be_right(const struct node_majority *majority, uint32_t see
     return majority->usual % seen == 0 || (alike >= 3 && 10 * alike >= majority->nodes);
 }
 
-static void missing_add(struct inventory *inventory, struct census_node *node, bool sure,
-                        char *text)
+static void missing_add(const struct judge_basis *basis, struct inventory *inventory,
+                        struct census_node *node, bool sure, char *text)
 {
     node->listed = true;
-    verdict_add_place(inventory, sure ? EVIDENCE_GPUS_MISSING : EVIDENCE_FEWER_GPUS, KIND_FAILING,
-                      node->name, text);
+    verdict_add_place(basis->config, inventory, sure ? EVIDENCE_GPUS_MISSING : EVIDENCE_FEWER_GPUS,
+                      VERDICT_FAILING, NAN, node->name, text);
 }
 
 /* How many GPUs the setting says that this node has; 0: it does not say. */
@@ -244,11 +245,11 @@ static void missing_judge_alone(const struct judge_basis *basis, const struct no
     bool fewer = !node->parts && node->seen < expected && !was_given_fewer(node, expected);
     bool given = !node->parts && node->given && node->seen < node->given;
     if (given && !(fewer && sure))
-        missing_add(inventory, node, census->trusted && !census->unsure,
+        missing_add(basis, inventory, node, census->trusted && !census->unsure,
                     str_format("%u of %u GPUs that the job was given%s%s", node->seen, node->given,
                                node->reason ? ": " : "", node->reason ? node->reason : ""));
     else if (fewer)
-        missing_add(inventory, node, sure,
+        missing_add(basis, inventory, node, sure,
                     str_format("%u of %u GPUs: %s", node->seen, expected,
                                setting ? "gpus_per_node in the configuration says so"
                                        : "so many were in the baseline"));
@@ -271,7 +272,7 @@ static void missing_judge_kind(const struct judge_basis *basis, const struct nod
             was_given_fewer(node, majority.usual))
             continue;
         bool sure = !census->unsure && !node_may_be_right(&majority, node->seen, end - first);
-        missing_add(inventory, node, sure,
+        missing_add(basis, inventory, node, sure,
                     str_format("%u of %u GPUs: %zu of %zu nodes with %s have %u", node->seen,
                                majority.usual, majority.votes, count, node->models,
                                majority.usual));
@@ -297,9 +298,9 @@ static const char *find_lacking_model(const char *models, const char *more, int 
 
 /* Nodes of one kind that have a model less than those of another. They may be built this way, so
  * none is accused. */
-static void missing_judge_lacking(struct census_node *nodes, size_t count,
-                                  const struct census_node *others, size_t other_count,
-                                  struct inventory *inventory)
+static void missing_judge_lacking(const struct judge_basis *basis, struct census_node *nodes,
+                                  size_t count, const struct census_node *others,
+                                  size_t other_count, struct inventory *inventory)
 {
     const struct node_majority majority = find_node_majority(others, other_count);
     int length = 0;
@@ -313,7 +314,7 @@ static void missing_judge_lacking(struct census_node *nodes, size_t count,
         if (node->listed || node->parts || node->failed || node->seen >= majority.usual ||
             was_given_fewer(node, majority.usual))
             continue;
-        missing_add(inventory, node, false,
+        missing_add(basis, inventory, node, false,
                     str_format("%u of %u GPUs: none is %.*s, which %zu of %zu nodes with %s have",
                                node->seen, majority.usual, length, model, other_count, all,
                                node->models));
@@ -351,21 +352,15 @@ void judge_missing_gpus(const struct judge_basis *basis, struct inventory *inven
         end = census_kind_end(&census, i);
         for (size_t k = 0, stop; k < census.count; k = stop) {
             stop = census_kind_end(&census, k);
-            missing_judge_lacking(&census.items[i], end - i, &census.items[k], stop - k, inventory);
+            missing_judge_lacking(basis, &census.items[i], end - i, &census.items[k], stop - k,
+                                  inventory);
         }
     }
     if (inventory->node_finding_count > first)
         sort_stable(inventory->node_findings + first, inventory->node_finding_count - first,
                     sizeof *inventory->node_findings, node_entry_order);
+    verdict_drop_places(inventory);
     for (size_t i = 0; i < census.count; i++)
         free(census.items[i].models);
     free(census.items);
-}
-
-size_t judge_accused_nodes(const struct inventory *inventory)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < inventory->node_finding_count; i++)
-        count += inventory->node_findings[i].accused && !inventory->node_findings[i].gpu_count;
-    return count;
 }

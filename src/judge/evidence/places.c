@@ -16,8 +16,8 @@
 static bool issue_is_preferred(const struct judge *judge, const struct issue *a,
                                const struct issue *b)
 {
-    enum verdict verdict = verdict_of(judge, a), other = verdict_of(judge, b);
-    return verdict != other ? verdict == VERDICT_ACCUSED : a->basis < b->basis;
+    enum certainty verdict = certainty_of(judge, a), other = certainty_of(judge, b);
+    return verdict != other ? verdict == CERTAINTY_SURE : a->basis < b->basis;
 }
 
 void stage_duplicates(struct judge *judge, struct inventory *inventory)
@@ -26,8 +26,8 @@ void stage_duplicates(struct judge *judge, struct inventory *inventory)
     for (size_t i = 0; i < judge->findings.issue_count; i++) {
         const struct issue *issue = &judge->findings.issues[i], *other = issue;
         while ((other = issue_previous(judge, other))) {
-            if (other->metric != issue->metric || verdict_of(judge, other) == VERDICT_IGNORED ||
-                verdict_of(judge, issue) == VERDICT_IGNORED)
+            if (other->metric != issue->metric || certainty_of(judge, other) == CERTAINTY_IGNORED ||
+                certainty_of(judge, issue) == CERTAINTY_IGNORED)
                 continue;
             bool kept = issue_is_preferred(judge, issue, other);
             findings_add(judge, finding_about(judge, kept ? other : issue, EVIDENCE_DUPLICATE),
@@ -156,7 +156,7 @@ static size_t places_collect(struct judge *judge, enum scope scope, struct place
         const struct fleet_gpu *gpu = &judge->fleet.gpus[issue->gpu];
         uint32_t place = scope_place(gpu, scope);
         if (place && gpu->measured && gpu->group != GROUP_NONE && gpu->uuid &&
-            !issue_has(issue, EVIDENCE_SET(SHARED)) && verdict_of(judge, issue) == VERDICT_ACCUSED)
+            !issue_has(issue, EVIDENCE_SET(SHARED)) && certainty_of(judge, issue) == CERTAINTY_SURE)
             out_placed[count++] = (struct placed_issue){(uint32_t)i,
                                                         gpu->group,
                                                         place,
@@ -243,7 +243,7 @@ static bool figure_is_accused(const struct judge *judge, uint32_t gpu, size_t me
 {
     const struct issue *issue = issue_last(judge, gpu);
     while (issue && !(issue_finding(judge, issue)->rule == (int32_t)metric &&
-                      verdict_of(judge, issue) == VERDICT_ACCUSED))
+                      certainty_of(judge, issue) == CERTAINTY_SURE))
         issue = issue_previous(judge, issue);
     return issue != NULL;
 }
@@ -305,13 +305,15 @@ static void place_report(struct judge *judge, enum scope scope, const struct pla
 {
     const struct fleet *fleet = &judge->fleet;
     const struct finding *middle = placed_finding(judge, &entries[count / 2]);
-    struct inventory_node *entry =
-        verdict_add_place(inventory, EVIDENCE_SHARED, middle->kind,
-                          scope == SCOPE_NODE ? fleet_text(fleet, entries[0].place) : NULL,
-                          place_text(judge, scope, &entries[0], middle, count, all));
+    struct inventory_node *entry = verdict_add_place(
+        judge->basis.config, inventory, EVIDENCE_SHARED, middle->verdict,
+        verdict_loss(judge->basis.config, fleet_text(fleet, middle->metric), middle),
+        scope == SCOPE_NODE ? fleet_text(fleet, entries[0].place) : NULL,
+        place_text(judge, scope, &entries[0], middle, count, all));
     for (size_t i = 0; i < count; i++) {
         const struct issue *issue = &judge->findings.issues[entries[i].issue];
         verdict_add_place_gpu(entry, fleet_text(fleet, fleet->gpus[issue->gpu].uuid));
+        judge->fleet.gpus[issue->gpu].outlier |= entry->action >= ACTION_ALERT;
         findings_add(judge, finding_about(judge, issue, EVIDENCE_SHARED), NULL);
     }
 }

@@ -26,8 +26,8 @@ static void health_rule_apply(struct judge *judge, const struct health_row *row)
         if (!(value > 0))
             continue;
         findings_add_rule(
-            judge, gpu, metric, row->rule == RULE_FAULT ? EVIDENCE_FAULT : EVIDENCE_HINT, row->kind,
-            value,
+            judge, gpu, metric, row->rule == RULE_FAULT ? EVIDENCE_FAULT : EVIDENCE_HINT,
+            row->verdict, value,
             row->finding ? str_copy(row->finding) : str_format("%s: %.0f", row->words, value));
     }
 }
@@ -84,7 +84,7 @@ static void rule_check_nvlinks(struct judge *judge)
         bool unused = !more && fleet->groups[group].count > gpus_beside(fleet, i);
         if (more || none)
             findings_add_rule(judge, gpu, "health.nvlinks_down",
-                              unused ? EVIDENCE_HINT : EVIDENCE_FAULT, KIND_FAILING, value,
+                              unused ? EVIDENCE_HINT : EVIDENCE_FAULT, VERDICT_FAILING, value,
                               str_format("NVLinks down: %.0f%s", value, none ? ", all" : ""));
     }
 }
@@ -103,7 +103,7 @@ static void rule_check_unregistered(struct judge *judge, uint32_t gpu,
     if (other.kind == FACT_TEXT && strcmp(other.text, "completed") == 0)
         findings_add_rule(judge, gpu, "health.fabric_state",
                           usual_is_clear(usual) ? EVIDENCE_MINORITY : EVIDENCE_NO_MAJORITY,
-                          KIND_FAILING, NAN,
+                          VERDICT_FAILING, NAN,
                           str_format("registration with the NVLink fabric: %s; completed on %u "
                                      "of %u of its model",
                                      state, usual->votes, usual->known));
@@ -120,11 +120,11 @@ static void rule_check_fabric(struct judge *judge)
             continue;
         const struct fabric_fault *fault = fabric_worst(state);
         if (strcmp(state, "failed") == 0)
-            findings_add_rule(judge, gpu, "health.fabric_state", EVIDENCE_FAULT, KIND_FAILING, NAN,
-                              str_copy("the registration with the NVLink fabric failed"));
+            findings_add_rule(judge, gpu, "health.fabric_state", EVIDENCE_FAULT, VERDICT_FAILING,
+                              NAN, str_copy("the registration with the NVLink fabric failed"));
         else if (fault)
             findings_add_rule(judge, gpu, "health.fabric_state",
-                              fault->accuses ? EVIDENCE_FAULT : EVIDENCE_HINT, fault->kind, NAN,
+                              fault->accuses ? EVIDENCE_FAULT : EVIDENCE_HINT, fault->verdict, NAN,
                               strchr(state, ',') ? str_format("%s (%s)", fault->finding, state)
                                                  : str_copy(fault->finding));
         else
@@ -162,7 +162,7 @@ static void rule_check_cliques(struct judge *judge)
                 continue;
             findings_add_rule(
                 judge, gpu, "health." FABRIC_CLIQUE,
-                clear ? EVIDENCE_MINORITY : EVIDENCE_NO_MAJORITY, KIND_MISCONFIGURED, NAN,
+                clear ? EVIDENCE_MINORITY : EVIDENCE_NO_MAJORITY, VERDICT_MISCONFIGURED, NAN,
                 str_format("NVLink clique %s, %zu of %zu GPUs of its node are in %s", clique, most,
                            known, fleet_fact(fleet, column, usual).text));
         }
@@ -175,7 +175,7 @@ static size_t worst_xid(const unsigned *numbers, size_t count)
     size_t worst = 0;
     for (size_t i = 1; i < count; i++) {
         const struct xid *a = xid_find(numbers[worst]), *b = xid_find(numbers[i]);
-        if (a->accuses != b->accuses ? b->accuses : b->kind < a->kind)
+        if (a->accuses != b->accuses ? b->accuses : b->verdict < a->verdict)
             worst = i;
     }
     return worst;
@@ -203,7 +203,7 @@ static void rule_check_xids(struct judge *judge)
             before = ", ";
         }
         findings_add_rule(judge, gpu, "health.xid", xid->accuses ? EVIDENCE_FAULT : EVIDENCE_HINT,
-                          xid->kind, numbers[worst], text.data);
+                          xid->verdict, numbers[worst], text.data);
     }
 }
 
@@ -214,8 +214,8 @@ static void rule_check_inforom(struct judge *judge)
     for (size_t i = 0; i < judge->fleet.count && column; i++) {
         uint32_t gpu = judge->fleet.order[i];
         if (fleet_fact_number(&judge->fleet, column, gpu) == 0)
-            findings_add_rule(judge, gpu, "health.inforom_valid", EVIDENCE_FAULT, KIND_FAILING, NAN,
-                              str_copy("the InfoROM is corrupt"));
+            findings_add_rule(judge, gpu, "health.inforom_valid", EVIDENCE_FAULT, VERDICT_FAILING,
+                              NAN, str_copy("the InfoROM is corrupt"));
     }
 }
 
@@ -230,7 +230,7 @@ static void rule_check_throttle(struct judge *judge)
         while (reason->name && !(reason->wrong && str_list_has(list, reason->name)))
             reason++;
         if (reason->name)
-            findings_add_rule(judge, gpu, "health.throttle", EVIDENCE_FAULT, reason->kind, NAN,
+            findings_add_rule(judge, gpu, "health.throttle", EVIDENCE_FAULT, reason->verdict, NAN,
                               str_copy(reason->words));
     }
 }
@@ -271,7 +271,7 @@ static void rule_check_pending(struct judge *judge, const char *key, const char 
         uint32_t gpu = fleet->order[i];
         if (fleet_known(fleet, now->codes[gpu]) && fleet_known(fleet, pending->codes[gpu]) &&
             now->codes[gpu] != pending->codes[gpu])
-            findings_add_rule(judge, gpu, metric, EVIDENCE_HINT, KIND_MISCONFIGURED, NAN,
+            findings_add_rule(judge, gpu, metric, EVIDENCE_HINT, VERDICT_MISCONFIGURED, NAN,
                               str_copy("the mode changes with the next reset"));
     }
 }
@@ -296,7 +296,7 @@ void stage_rules(struct judge *judge)
 #define MEMORY " of the memory that was tested"
 #define WRONG_IN(unit, words)                                                                      \
     {                                                                                              \
-        "compute.wrong_in." unit, "compute.wrong_sm", EVIDENCE_FAULT, KIND_FAILING,                \
+        "compute.wrong_in." unit, "compute.wrong_sm", EVIDENCE_FAULT, VERDICT_FAILING,             \
             "checks of the " words " with a wrong result: ", "most on SM ", "", ""                 \
     }
 
@@ -305,21 +305,21 @@ void stage_rules(struct judge *judge)
 static const struct self_check {
     const char *metric, *place_metric;
     enum evidence evidence;
-    enum inventory_kind kind;
+    enum verdict verdict;
     const char *words, *place_words, *place_unit, *place_of;
 } self_checks[] = {
-    {"main.whole.errors", "main.whole.first_error", EVIDENCE_FAULT, KIND_FAILING,
+    {"main.whole.errors", "main.whole.first_error", EVIDENCE_FAULT, VERDICT_FAILING,
      "words of memory that read back wrong, over all patterns: ", "the first at ", "B", MEMORY},
-    {"main.whole.ecc_uncorrected", NULL, EVIDENCE_FAULT, KIND_FAILING,
+    {"main.whole.ecc_uncorrected", NULL, EVIDENCE_FAULT, VERDICT_FAILING,
      "uncorrectable ECC errors while all memory was written and read: ", NULL, NULL, NULL},
     /* Healthy GPUs have a few. A storm of them is accused by the counters of the survey. */
-    {"main.whole.ecc_corrected", NULL, EVIDENCE_HINT, KIND_DEGRADED,
+    {"main.whole.ecc_corrected", NULL, EVIDENCE_HINT, VERDICT_DEGRADED,
      "corrected ECC errors while all memory was written and read: ", NULL, NULL, NULL},
     /* Not known well enough to accuse: no GPU with a weak region was met. */
-    {"main.whole.slow_regions", "main.whole.slowest_region", EVIDENCE_HINT, KIND_DEGRADED,
+    {"main.whole.slow_regions", "main.whole.slowest_region", EVIDENCE_HINT, VERDICT_DEGRADED,
      "regions of memory that are slower than the others in every pass of writing, or of reading: ",
      "the slowest at ", "B", MEMORY},
-    {"main.whole.late_regions", "main.whole.latency_worst_region", EVIDENCE_HINT, KIND_DEGRADED,
+    {"main.whole.late_regions", "main.whole.latency_worst_region", EVIDENCE_HINT, VERDICT_DEGRADED,
      "regions of memory with a higher latency than the others, again when repeated: ",
      "the highest at ", "B", MEMORY},
     WRONG_IN("int", "integer units"),
@@ -354,7 +354,7 @@ void stage_self_checks(struct judge *judge)
                 fact_text_put_number(&text, place, check->place_unit);
                 strbuf_puts(&text, check->place_of);
             }
-            findings_add_rule(judge, gpu, check->metric, check->evidence, check->kind, value,
+            findings_add_rule(judge, gpu, check->metric, check->evidence, check->verdict, value,
                               text.data);
         }
 }

@@ -94,7 +94,7 @@ static void fact_report(struct judge *judge, const struct fact_comparison *c, ui
                                          clear ? EVIDENCE_MINORITY : EVIDENCE_NO_MAJORITY);
     free(name);
     finding.unit = judge_symbol(judge, fact_text_unit(key));
-    finding.kind = c->manner.kind;
+    finding.verdict = c->manner.verdict;
     if (own.kind == FACT_INT || own.kind == FACT_REAL) {
         finding_compare(&finding, fleet_code_number(fleet, column->codes[gpu]),
                         fleet_code_number(fleet, c->usual->code));
@@ -164,7 +164,7 @@ static void memory_clock_compare(struct judge *judge, const struct group *group)
         struct finding finding = finding_new(judge, gpu, "clock.memory", BASIS_FLEET,
                                              clear ? EVIDENCE_MINORITY : EVIDENCE_NO_MAJORITY);
         finding.unit = cell->unit;
-        finding.kind = KIND_MISCONFIGURED;
+        finding.verdict = VERDICT_MISCONFIGURED;
         finding.value = own;
         finding.expected = usual;
         finding.deviation = ratio - 1;

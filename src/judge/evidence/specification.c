@@ -30,7 +30,7 @@ static void reference_check_hardware(struct judge *judge, const struct reference
     snprintf(metric, sizeof metric, "hardware.%.60s", entry->key);
     struct finding finding = finding_new(judge, gpu, metric, BASIS_REFERENCE, EVIDENCE_FAULT);
     finding.unit = judge_symbol(judge, unit);
-    finding.kind = KIND_MISMATCHED;
+    finding.verdict = VERDICT_MISMATCHED;
     finding_compare(&finding, value, entry->value);
     struct strbuf text = {0};
     fact_text_put_key(&text, entry->key);
@@ -70,7 +70,7 @@ static void reference_check_figure(struct judge *judge, const struct reference_e
     double ratio = clock / highest > 0 && isfinite(clock / highest) ? clock / highest : 1;
     if (rule->follows[JUDGE_MEMORY_CLOCK] > 0 && ratio < FULL_CLOCK &&
         judge_loss_fits(worse, 1 - ratio, 0)) {
-        finding.kind = KIND_MISCONFIGURED;
+        finding.verdict = VERDICT_MISCONFIGURED;
         finding.explained_by = 1u << JUDGE_MEMORY_CLOCK;
         findings_add(judge, finding,
                      str_format("memory clock %.0f MHz of %.0f MHz", clock, clock / ratio));

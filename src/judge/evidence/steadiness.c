@@ -82,6 +82,7 @@ static void steadiness_report(struct judge *judge, size_t metric, const struct c
     struct finding finding = finding_new(judge, gpu, name, BASIS_FLEET, EVIDENCE_UNSTEADY);
     free(name);
     finding.unit = cell->unit;
+    finding.verdict = VERDICT_UNSTEADY;
     finding.value = cell->spread;
     finding.expected = usual * fabs(cell->value);
     findings_add(judge, finding,

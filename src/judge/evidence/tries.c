@@ -66,7 +66,7 @@ static void tries_report(struct judge *judge, uint32_t number, enum evidence evi
     first = first ? first : "no reason known";
     last = last ? last : "no reason known";
     struct finding finding = finding_new(judge, number, metric, BASIS_RULE, evidence);
-    finding.kind = KIND_FAILING;
+    finding.verdict = VERDICT_FAILING;
     findings_add(
         judge, finding,
         gpu->measured

@@ -63,7 +63,7 @@ static void node_report(struct judge *judge, const uint32_t *gpus, size_t count,
         const struct issue *issue = issue_find(judge, gpu, rule->metric, BASIS_FLEET);
         if (!issue)
             findings_add(judge, judge_score_finding(judge, gpu, metric, evidence), NULL);
-        else if (evidence == EVIDENCE_WEAK_NODE && verdict_by_evidence(issue) != VERDICT_ACCUSED)
+        else if (evidence == EVIDENCE_WEAK_NODE && certainty_by_evidence(issue) != CERTAINTY_SURE)
             findings_add(judge, finding_about(judge, issue, evidence), NULL);
     }
 }

@@ -235,7 +235,7 @@ static void world_judge_gpu(struct judge *judge, const struct world_standard *st
     finding.score = c.score;
     char *cause;
     if (by_memory) {
-        finding.kind = KIND_MISCONFIGURED;
+        finding.verdict = VERDICT_MISCONFIGURED;
         finding.explained_by = 1u << JUDGE_MEMORY_CLOCK;
         double clock = judge_condition_value(&judge->fleet, JUDGE_MEMORY_CLOCK, gpu);
         cause = str_format("memory clock %.0f MHz, GPUs elsewhere run at %.0f MHz%s", clock,

@@ -47,12 +47,12 @@ static bool order_has_node(const struct order *order, const char *node)
 
 /* uuid NULL: about a whole node. */
 static void accept_add_fault(struct accept_work *work, const char *uuid, const char *node,
-                             enum inventory_kind kind, const char *cause)
+                             enum verdict verdict, const char *cause)
 {
     struct accept *accept = work->accept;
     const struct inventory_gpu *gpu = uuid ? inventory_find_gpu(work->lookup, uuid) : NULL;
     const struct inventory_model *model = gpu ? inventory_model_of(work->lookup, gpu) : NULL;
-    if (accept->order->outliers_allowed[kind]) {
+    if (accept->order->outliers_allowed[verdict]) {
         accept->allowed_outliers++;
         return;
     }
@@ -62,7 +62,7 @@ static void accept_add_fault(struct accept_work *work, const char *uuid, const c
                                         .model = model ? model->name : NULL,
                                         .what = "health",
                                         .ordered = str_copy("no outlier"),
-                                        .found = str_copy(inventory_kind_name(kind)),
+                                        .found = str_copy(verdict_name(verdict)),
                                         .reason = str_copy(cause)});
 }
 
@@ -76,13 +76,13 @@ static void accept_outliers(struct accept_work *work)
     for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *entry = &inventory->outliers[i];
         if (order_has_node(accept->order, entry->node))
-            accept_add_fault(work, entry->uuid, entry->node, entry->kind,
-                             entry->finding_count ? entry->findings[0].cause : NULL);
+            accept_add_fault(work, entry->uuid, entry->node, entry->verdict,
+                             entry->evidence_count ? entry->evidence[0].cause : NULL);
     }
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
-        if (place->accused && order_has_node(accept->order, place->node))
-            accept_add_fault(work, NULL, place->node, place->kind, place->finding);
+        if (place->action >= ACTION_ALERT && order_has_node(accept->order, place->node))
+            accept_add_fault(work, NULL, place->node, place->verdict, place->finding);
     }
 }
 

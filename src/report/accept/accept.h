@@ -56,7 +56,7 @@ struct accept {
     size_t counts[ACCEPT_CLASSES];
     size_t met;                  /* comparisons without a finding */
     size_t ignored_nodes;        /* on nodes that are no part of the order */
-    size_t allowed_outliers;     /* outliers of kinds that the order allows */
+    size_t allowed_outliers;     /* outliers of verdicts that the order allows */
     struct accept_model *models; /* as in the order */
 };
 

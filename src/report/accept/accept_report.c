@@ -91,7 +91,7 @@ static void accept_text_put_models(struct strbuf *out, const struct accept *acce
         strbuf_printf(out, "Not part of the order, ignored: %zu node%s\n", accept->ignored_nodes,
                       accept->ignored_nodes == 1 ? "" : "s");
     if (accept->allowed_outliers)
-        strbuf_printf(out, "Outliers of kinds that the order allows: %zu\n",
+        strbuf_printf(out, "Outliers of verdicts that the order allows: %zu\n",
                       accept->allowed_outliers);
 }
 
@@ -172,7 +172,7 @@ static void accept_page_put_summary(struct strbuf *out, const struct accept *acc
         strbuf_printf(out, "<p>Nodes that are not part of the order: %zu, ignored.</p>\n",
                       accept->ignored_nodes);
     if (accept->allowed_outliers)
-        strbuf_printf(out, "<p>Outliers of kinds that the order allows: %zu.</p>\n",
+        strbuf_printf(out, "<p>Outliers of verdicts that the order allows: %zu.</p>\n",
                       accept->allowed_outliers);
 }
 

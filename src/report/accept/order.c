@@ -392,15 +392,12 @@ static int order_settle_counts(const struct yaml_node *models, struct order *ord
 
 static int order_read_allowed(const struct yaml_node *node, struct order *order, struct err *err)
 {
-    const char *kinds[ORDER_KINDS];
-    for (int kind = 0; kind < ORDER_KINDS; kind++)
-        kinds[kind] = inventory_kind_name((enum inventory_kind)kind);
     int rc = yaml_expect(node, YAML_SEQUENCE, err);
     for (size_t i = 0; i < yaml_count(node) && !rc; i++) {
-        size_t kind;
-        rc = yaml_as_word(yaml_at(node, i), kinds, ORDER_KINDS, &kind, err);
+        size_t verdict;
+        rc = yaml_as_word(yaml_at(node, i), verdict_names, VERDICT_BUILT_SLOWER, &verdict, err);
         if (!rc)
-            order->outliers_allowed[kind] = true;
+            order->outliers_allowed[verdict] = true;
     }
     return rc;
 }

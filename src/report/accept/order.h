@@ -11,7 +11,7 @@
 #include "inventory/results.h"
 #include "judge/judge.h"
 
-enum { ORDER_SCHEMA = 1, ORDER_KINDS = 4 };
+enum { ORDER_SCHEMA = 1, ORDER_VERDICTS = VERDICT_COUNT };
 
 /* Facts that the driver reports and that an order can demand: at least so much. */
 enum order_fact {
@@ -65,8 +65,8 @@ struct order {
     size_t model_count;
     struct order_nodes *nodes; /* the first pattern that matches counts; none: any nodes */
     size_t node_count;
-    bool other_nodes_ignored;           /* nodes that no pattern matches are no part of the order */
-    bool outliers_allowed[ORDER_KINDS]; /* by enum inventory_kind */
+    bool other_nodes_ignored; /* nodes that no pattern matches are no part of the order */
+    bool outliers_allowed[ORDER_VERDICTS]; /* by enum verdict */
 };
 
 /* Reads an order; docs/ACCEPT.md describes the file. config: the metrics that an order can name.

@@ -70,7 +70,7 @@ struct rma {
     const struct inventory *inventory;
     const struct inventory_gpu *gpu;
     const struct inventory_model *model;        /* NULL: unknown */
-    const struct inventory_outlier *outlier;    /* NULL: not accused by itself */
+    const struct inventory_outlier *outlier;    /* NULL: no outlier by itself */
     const struct inventory_outlier *watched;    /* NULL: not watched */
     const struct inventory_unmeasured *failure; /* NULL: measured */
     struct facts facts[INVENTORY_FACTS_COUNT];

@@ -53,13 +53,13 @@ static void diff_begin_line(struct strbuf *line, const struct inventory_gpu *gpu
 static void diff_put_verdict(struct strbuf *line, const struct side *side, const char *uuid)
 {
     const struct inventory_outlier *outlier = inventory_find_outlier(side->lookup, uuid);
-    strbuf_puts(line, outlier ? inventory_kind_name(outlier->kind) : "outlier with its place");
-    if (!outlier || !outlier->finding_count)
+    strbuf_puts(line, outlier ? verdict_name(outlier->verdict) : "outlier with its place");
+    if (!outlier || !outlier->evidence_count)
         return;
     strbuf_puts(line, ", ");
-    text_put_clean(line, outlier->findings[0].metric, NAME_CHARS);
+    text_put_clean(line, outlier->evidence[0].metric, NAME_CHARS);
     strbuf_puts(line, ": ");
-    text_put_clean(line, outlier->findings[0].cause, TEXT_CHARS);
+    text_put_clean(line, outlier->evidence[0].cause, TEXT_CHARS);
 }
 
 /* Appends the title before the first entry; false beyond the last one that is shown. */
@@ -201,7 +201,7 @@ static int diff_by_cause_and_place(const void *left, const void *right)
     return order ? order : str_order(a->gpu->pci, b->gpu->pci);
 }
 
-static bool diff_is_setting(const struct inventory_finding *finding)
+static bool diff_is_setting(const struct inventory_evidence *finding)
 {
     return strncmp(finding->metric, "config.", 7) == 0 ||
            strncmp(finding->metric, "board.", 6) == 0;
@@ -237,13 +237,13 @@ static void diff_put_settings(struct strbuf *out, const struct inventory *judged
 {
     size_t room = 0, count = 0;
     for (size_t i = 0; i < judged->watch_count; i++)
-        room += judged->watch[i].finding_count;
+        room += judged->watch[i].evidence_count;
     struct change *changes = mem_array(room, sizeof *changes);
     for (size_t i = 0; i < judged->watch_count; i++)
-        for (size_t f = 0; f < judged->watch[i].finding_count; f++)
-            if (diff_is_setting(&judged->watch[i].findings[f]))
+        for (size_t f = 0; f < judged->watch[i].evidence_count; f++)
+            if (diff_is_setting(&judged->watch[i].evidence[f]))
                 changes[count++] =
-                    (struct change){&judged->watch[i], judged->watch[i].findings[f].cause};
+                    (struct change){&judged->watch[i], judged->watch[i].evidence[f].cause};
     if (count)
         sort_stable(changes, count, sizeof *changes, diff_by_cause_and_place);
     strbuf_puts(out, count ? "\nSettings:\n" : "");
@@ -255,34 +255,34 @@ static void diff_put_settings(struct strbuf *out, const struct inventory *judged
     free(changes);
 }
 
-static bool diff_is_counter(const struct inventory_finding *finding)
+static bool diff_is_counter(const struct inventory_evidence *finding)
 {
     return strncmp(finding->metric, "health.", 7) == 0;
 }
 
-static bool diff_is_figure(const struct inventory_finding *finding)
+static bool diff_is_figure(const struct inventory_evidence *finding)
 {
     return !diff_is_setting(finding) && !diff_is_counter(finding);
 }
 
 /* The watched findings of one sort. */
 static void diff_put_watched(struct strbuf *out, const struct inventory *judged, const char *title,
-                             bool (*is_wanted)(const struct inventory_finding *finding))
+                             bool (*is_wanted)(const struct inventory_evidence *finding))
 {
     size_t shown = 0;
     for (size_t i = 0; i < judged->watch_count; i++) {
         struct inventory_outlier figures = judged->watch[i];
-        struct inventory_finding *kept = mem_array(figures.finding_count, sizeof *kept);
+        struct inventory_evidence *kept = mem_array(figures.evidence_count, sizeof *kept);
         size_t count = 0;
-        for (size_t f = 0; f < figures.finding_count; f++)
-            if (is_wanted(&figures.findings[f]))
-                kept[count++] = figures.findings[f];
-        figures.findings = kept;
-        figures.finding_count = count;
+        for (size_t f = 0; f < figures.evidence_count; f++)
+            if (is_wanted(&figures.evidence[f]))
+                kept[count++] = figures.evidence[f];
+        figures.evidence = kept;
+        figures.evidence_count = count;
         if (count && shown++ < ENTRIES_MAX) {
             strbuf_printf(out, "%s%s%s", shown == 1 ? "\n" : "", shown == 1 ? title : "",
                           shown == 1 ? ":\n" : "");
-            report_put_outlier(out, NULL, &figures, true);
+            report_put_outlier(out, NULL, &figures);
         }
         free(kept);
     }
@@ -300,7 +300,7 @@ static void diff_put_lists(struct strbuf *out, const struct inventory *judged)
         strbuf_printf(out, "  and %zu more\n", judged->node_finding_count - ENTRIES_MAX);
     for (size_t i = 0; i < judged->outlier_count && i < ENTRIES_MAX; i++) {
         strbuf_puts(out, i ? "" : "\nWorse than they were:\n");
-        report_put_outlier(out, NULL, &judged->outliers[i], false);
+        report_put_outlier(out, NULL, &judged->outliers[i]);
     }
     if (judged->outlier_count > ENTRIES_MAX)
         strbuf_printf(out, "  and %zu more\n", judged->outlier_count - ENTRIES_MAX);

@@ -28,9 +28,9 @@ static int drain_print(const struct command_options *options, report_nodes *repo
         log_warning("left out, because the name of the node is not valid in Slurm: %s",
                     refused.data);
     if (spared)
-        log_info("left out: %zu GPU%s losing less than %g %% of bandwidth or latency, and nothing "
-                 "else; the report lists %s",
-                 spared, spared == 1 ? "" : "s", 100 * drain_loss_min, spared == 1 ? "it" : "them");
+        log_info("left out: %zu outlier%s: the policy alerts, and does not drain; the report lists "
+                 "%s",
+                 spared, spared == 1 ? "" : "s", spared == 1 ? "it" : "them");
     strbuf_fini(&refused);
     return code;
 }

@@ -16,55 +16,57 @@
 #include "markup/text.h"
 #include "report/command.h"
 
-enum { KIND_COUNT = KIND_MISMATCHED + 1, NAME_CHARS = 60, TEXT_CHARS = 160 };
+enum { NAME_CHARS = 60, TEXT_CHARS = 160 };
 
 /* How far the clock of the machine that made the inventory may be ahead. */
 enum { AHEAD_MAX_S = 3600 };
 
 struct counts {
-    size_t kinds[KIND_COUNT]; /* accused GPUs by their most severe kind, and accused nodes without
-                                 GPUs */
+    size_t actions[ACTION_COUNT]; /* outliers, and nodes without GPUs, by what is to be done */
     size_t unmeasured, busy, lost_ranks;
     size_t absent; /* nodes without GPUs, GPUs that are gone */
     double age_s;  /* NaN: the inventory has no valid time */
 };
 
-/* A GPU (uuid NULL: a place) and its kind. */
-struct accused {
+/* A GPU (uuid NULL: a place) and what is to be done with it. */
+struct acted_on {
     const char *uuid;
-    enum inventory_kind kind;
+    enum action action;
 };
 
-static int accused_order(const void *left, const void *right)
+/* The strongest action of a GPU first. */
+static int acted_on_order(const void *left, const void *right)
 {
-    const struct accused *a = left, *b = right;
+    const struct acted_on *a = left, *b = right;
     int order = str_order(a->uuid, b->uuid);
-    return order ? order : (a->kind > b->kind) - (a->kind < b->kind);
+    return order ? order : (a->action < b->action) - (a->action > b->action);
 }
 
 /* A GPU may be in `outliers` and in several entries of `nodes`: it counts once. */
-static void nagios_count_kinds(const struct inventory *inventory, size_t *kinds)
+static void nagios_count_actions(const struct inventory *inventory, size_t *actions)
 {
     size_t room = inventory->outlier_count, count = 0;
     for (size_t i = 0; i < inventory->node_finding_count; i++)
         room += inventory->node_findings[i].gpu_count + 1;
-    struct accused *accused = mem_array(room, sizeof *accused);
+    struct acted_on *items = mem_array(room, sizeof *items);
     for (size_t i = 0; i < inventory->outlier_count; i++)
-        accused[count++] =
-            (struct accused){inventory->outliers[i].uuid, inventory->outliers[i].kind};
+        items[count++] =
+            (struct acted_on){inventory->outliers[i].uuid, inventory->outliers[i].action};
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
-        for (size_t g = 0; place->accused && g < place->gpu_count; g++)
-            accused[count++] = (struct accused){place->gpus[g], place->kind};
-        if (place->accused && !place->gpu_count)
-            accused[count++] = (struct accused){NULL, place->kind};
+        if (place->action < ACTION_ALERT)
+            continue;
+        for (size_t g = 0; g < place->gpu_count; g++)
+            items[count++] = (struct acted_on){place->gpus[g], place->action};
+        if (!place->gpu_count)
+            items[count++] = (struct acted_on){NULL, place->action};
     }
     if (count)
-        sort_stable(accused, count, sizeof *accused, accused_order);
+        sort_stable(items, count, sizeof *items, acted_on_order);
     for (size_t i = 0; i < count; i++)
-        if (!i || !accused[i].uuid || !str_equal(accused[i - 1].uuid, accused[i].uuid))
-            kinds[accused[i].kind]++;
-    free(accused);
+        if (!i || !items[i].uuid || !str_equal(items[i - 1].uuid, items[i].uuid))
+            actions[items[i].action]++;
+    free(items);
 }
 
 static void nagios_count_all(const struct inventory *inventory, int64_t now_s, struct counts *out)
@@ -77,11 +79,11 @@ static void nagios_count_all(const struct inventory *inventory, int64_t now_s, s
         out->age_s = (double)(now_s - made_s);
     for (size_t i = 0; i < inventory->gpu_count; i++)
         out->busy += inventory->gpus[i].status == GPU_BUSY && inventory->gpus[i].value_count;
-    /* Without a GPU and not accused: a node that shows none, or a GPU that the baseline had. */
+    /* Without a GPU and only told: a node that shows none, or a GPU that the baseline had. */
     for (size_t i = 0; i < inventory->node_finding_count; i++)
-        out->absent += inventory->node_findings[i].node && !inventory->node_findings[i].accused &&
-                       !inventory->node_findings[i].gpu_count;
-    nagios_count_kinds(inventory, out->kinds);
+        out->absent += inventory->node_findings[i].node && !inventory->node_findings[i].gpu_count &&
+                       inventory->node_findings[i].action < ACTION_ALERT;
+    nagios_count_actions(inventory, out->actions);
 }
 
 /* Why nothing can be said; NULL if it can. */
@@ -94,7 +96,7 @@ static const char *unknown_reason(const struct inventory *inventory, const struc
         return "the inventory is too old";
     if (limits->max_age_s > 0 && counts->age_s < -AHEAD_MAX_S)
         return "the time of the inventory is in the future";
-    if (counts->kinds[KIND_FAILING] || counts->kinds[KIND_DEGRADED])
+    if (counts->actions[ACTION_DRAIN])
         return NULL;
     return inventory->total_measured ? NULL : "no GPU was measured";
 }
@@ -103,11 +105,10 @@ static enum nagios_state nagios_state_of(const struct inventory *inventory,
                                          const struct counts *counts,
                                          const struct nagios_limits *limits)
 {
-    if (counts->kinds[KIND_FAILING] || counts->kinds[KIND_DEGRADED])
+    if (counts->actions[ACTION_DRAIN])
         return NAGIOS_CRITICAL;
-    bool warn = counts->kinds[KIND_MISCONFIGURED] || counts->kinds[KIND_MISMATCHED] ||
-                inventory_is_incomplete(inventory) || counts->busy || counts->absent ||
-                (limits->warn_watch && inventory->watch_count);
+    bool warn = counts->actions[ACTION_ALERT] || inventory_is_incomplete(inventory) ||
+                counts->busy || counts->absent || (limits->warn_watch && inventory->watch_count);
     return warn ? NAGIOS_WARNING : NAGIOS_OK;
 }
 
@@ -120,8 +121,8 @@ static void nagios_put_part(struct strbuf *out, size_t count, const char *what)
 static void nagios_put_counts(struct strbuf *out, const struct inventory *inventory,
                               const struct counts *counts)
 {
-    for (int kind = 0; kind < KIND_COUNT; kind++)
-        nagios_put_part(out, counts->kinds[kind], inventory_kind_name((enum inventory_kind)kind));
+    nagios_put_part(out, counts->actions[ACTION_DRAIN], "to drain");
+    nagios_put_part(out, counts->actions[ACTION_ALERT], "alerted");
     nagios_put_part(out, counts->unmeasured, "not measured");
     nagios_put_part(out, counts->busy, "busy");
     nagios_put_part(out, counts->lost_ranks, counts->lost_ranks == 1 ? "rank lost" : "ranks lost");
@@ -129,27 +130,21 @@ static void nagios_put_counts(struct strbuf *out, const struct inventory *invent
     nagios_put_part(out, inventory->unread_files,
                     inventory->unread_files == 1 ? "file not read" : "files not read");
     nagios_put_part(out, counts->absent, "missing");
-    nagios_put_part(out, inventory->watch_count, "watched");
+    nagios_put_part(out, inventory->watch_count, "told");
     strbuf_printf(out, "%u of %u GPUs measured", inventory->total_measured, inventory->total_gpus);
 }
 
 static double nagios_loss_of(const struct inventory_outlier *outlier)
 {
-    double deviation = outlier->finding_count ? outlier->findings[0].deviation : NAN;
-    return isnan(deviation) ? 0 : fabs(deviation);
+    return isnan(outlier->loss) ? 0 : outlier->loss;
 }
 
-/* The most severe kind, then the largest deviation. NULL: no outlier. */
-static const struct inventory_outlier *worst_outlier(const struct inventory *inventory)
+static bool nagios_is_worse(const struct inventory_outlier *a, const struct inventory_outlier *b)
 {
-    const struct inventory_outlier *worst = NULL;
-    for (size_t i = 0; i < inventory->outlier_count; i++) {
-        const struct inventory_outlier *other = &inventory->outliers[i];
-        if (!worst || other->kind < worst->kind ||
-            (other->kind == worst->kind && nagios_loss_of(other) > nagios_loss_of(worst)))
-            worst = other;
-    }
-    return worst;
+    if (a->action != b->action)
+        return a->action > b->action;
+    return a->verdict != b->verdict ? a->verdict < b->verdict
+                                    : nagios_loss_of(a) > nagios_loss_of(b);
 }
 
 static void nagios_put_gpu(struct strbuf *out, const char *node, const char *uuid,
@@ -166,18 +161,24 @@ static void nagios_put_gpu(struct strbuf *out, const char *node, const char *uui
 /* The worst GPU or place by name. */
 static void nagios_put_worst(struct strbuf *out, const struct inventory *inventory)
 {
-    const struct inventory_outlier *outlier = worst_outlier(inventory);
+    const struct inventory_outlier *outlier = NULL;
     const struct inventory_node *place = NULL;
+    for (size_t i = 0; i < inventory->outlier_count; i++)
+        if (!outlier || nagios_is_worse(&inventory->outliers[i], outlier))
+            outlier = &inventory->outliers[i];
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *other = &inventory->node_findings[i];
-        if (other->accused && (!place || other->kind < place->kind))
+        if (other->action >= ACTION_ALERT &&
+            (!place || other->action > place->action ||
+             (other->action == place->action && other->verdict < place->verdict)))
             place = other;
     }
-    if (place && (!outlier || place->kind < outlier->kind)) {
-        nagios_put_gpu(out, place->node, NULL, inventory_kind_name(place->kind), place->finding);
+    if (place && (!outlier || place->action > outlier->action ||
+                  (place->action == outlier->action && place->verdict < outlier->verdict))) {
+        nagios_put_gpu(out, place->node, NULL, verdict_name(place->verdict), place->finding);
     } else if (outlier) {
-        nagios_put_gpu(out, outlier->node, outlier->uuid, inventory_kind_name(outlier->kind),
-                       outlier->finding_count ? outlier->findings[0].cause : NULL);
+        nagios_put_gpu(out, outlier->node, outlier->uuid, verdict_name(outlier->verdict),
+                       outlier->evidence_count ? outlier->evidence[0].cause : NULL);
     } else if (inventory->unmeasured_count) {
         const struct inventory_unmeasured *first = &inventory->unmeasured[0];
         nagios_put_gpu(out, first->node, first->uuid, gpu_status_name(first->status),
@@ -191,12 +192,11 @@ static void nagios_put_data(struct strbuf *out, const struct inventory *inventor
 {
     strbuf_printf(out, " | gpus=%u;;;0 measured=%u;;;0", inventory->total_gpus,
                   inventory->total_measured);
-    for (int kind = 0; kind < KIND_COUNT; kind++)
-        strbuf_printf(out, " %s=%zu;%s;0", inventory_kind_name((enum inventory_kind)kind),
-                      counts->kinds[kind], kind <= KIND_DEGRADED ? ";0" : "0;");
+    strbuf_printf(out, " drain=%zu;;0;0 alert=%zu;0;;0", counts->actions[ACTION_DRAIN],
+                  counts->actions[ACTION_ALERT]);
     strbuf_printf(out, " unmeasured=%zu;0;;0 busy=%zu;0;;0 lost_ranks=%zu;0;;0 missing=%zu;0;;0",
                   counts->unmeasured, counts->busy, counts->lost_ranks, counts->absent);
-    strbuf_printf(out, " watched=%zu;%s;;0", inventory->watch_count, limits->warn_watch ? "0" : "");
+    strbuf_printf(out, " tell=%zu;%s;;0", inventory->watch_count, limits->warn_watch ? "0" : "");
     if (limits->max_age_s > 0 && isfinite(counts->age_s))
         strbuf_printf(out, " age=%.0fs;;;0", counts->age_s);
     strbuf_puts(out, "\n");

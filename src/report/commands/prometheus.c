@@ -82,16 +82,18 @@ static void exposition_value(const struct exposition *to, const char *lead, doub
     strbuf_puts(to->out, "\n");
 }
 
-/* One reason to accuse a GPU: a finding of its own, or the text of a finding about its node. */
+/* One reason why a GPU is an outlier: a finding of its own, or the text of a finding about its
+ * node. */
 struct accusation {
     const char *uuid;
-    enum inventory_kind kind;
-    const struct inventory_finding *finding; /* the worst of its own; NULL: there is none */
+    enum verdict verdict;
+    enum action action;
+    const struct inventory_evidence *finding; /* the worst of its own; NULL: there is none */
     const char *place;
 };
 
 struct accusations {
-    struct accusation *items; /* by UUID, the most severe kind of each first */
+    struct accusation *items; /* by UUID, the strongest action of each first */
     size_t count;
 };
 
@@ -123,7 +125,9 @@ static int accusation_order(const void *left, const void *right)
     const struct accusation *a = left, *b = right;
     int order = str_order(a->uuid, b->uuid);
     if (!order)
-        order = (a->kind > b->kind) - (a->kind < b->kind);
+        order = (a->action < b->action) - (a->action > b->action);
+    if (!order)
+        order = (a->verdict > b->verdict) - (a->verdict < b->verdict);
     return order ? order : (a->place != NULL) - (b->place != NULL);
 }
 
@@ -137,20 +141,20 @@ static void collect_accusations(const struct inventory *inventory, struct accusa
     for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *outlier = &inventory->outliers[i];
         out->items[out->count++] =
-            (struct accusation){outlier->uuid, outlier->kind,
-                                outlier->finding_count ? &outlier->findings[0] : NULL, NULL};
+            (struct accusation){outlier->uuid, outlier->verdict, outlier->action,
+                                outlier->evidence_count ? &outlier->evidence[0] : NULL, NULL};
     }
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
-        for (size_t g = 0; place->accused && g < place->gpu_count; g++)
-            out->items[out->count++] =
-                (struct accusation){place->gpus[g], place->kind, NULL, place->finding};
+        for (size_t g = 0; place->action >= ACTION_ALERT && g < place->gpu_count; g++)
+            out->items[out->count++] = (struct accusation){place->gpus[g], place->verdict,
+                                                           place->action, NULL, place->finding};
     }
     if (out->count)
         sort_stable(out->items, out->count, sizeof *out->items, accusation_order);
 }
 
-/* The most severe accusation of a GPU; NULL: none. */
+/* The strongest of a GPU; NULL: it is no outlier. */
 static const struct accusation *find_accusation(const struct accusations *all, const char *uuid)
 {
     size_t low = 0, high = all->count;
@@ -185,20 +189,20 @@ static void prometheus_put_infos(const struct exposition *to, const struct inven
     }
 }
 
-/* A GPU whose worker crashed or hung twice was not measured, but it is accused. */
+/* A GPU whose worker crashed or hung twice was not measured, but it is an outlier. */
 static void prometheus_put_flags(const struct exposition *to, const struct inventory *inventory,
                                  const struct accusations *accusations)
 {
     static const char name[] = "gpumemtopo_gpu_outlier";
     exposition_gauge(to, name, NULL,
-                     "1 for a GPU that differs from its peers, 0 for one that does not.");
+                     "1 for a GPU that is alerted or drained, 0 for one that is not.");
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
-        bool accused = find_accusation(accusations, gpu->uuid);
-        if (!prometheus_was_judged(gpu) && !accused)
+        bool outlier = find_accusation(accusations, gpu->uuid);
+        if (!prometheus_was_judged(gpu) && !outlier)
             continue;
         prometheus_put_gpu(to, name, gpu);
-        exposition_value(to, "} ", accused || gpu->status == GPU_OUTLIER);
+        exposition_value(to, "} ", outlier || gpu->status == GPU_OUTLIER);
     }
 }
 
@@ -207,8 +211,8 @@ static void prometheus_put_kinds(const struct exposition *to, const struct inven
 {
     static const char name[] = "gpumemtopo_outlier_info";
     exposition_info(to, name,
-                    "Each outlier: its most severe kind, metric and cause of the worst "
-                    "finding.");
+                    "Each outlier: its verdict, what is to be done, metric and cause of the "
+                    "worst finding.");
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
         const struct accusation *accusation = find_accusation(accusations, gpu->uuid);
@@ -222,14 +226,15 @@ static void prometheus_put_kinds(const struct exposition *to, const struct inven
         } else if (accusation->place)
             drain_reason_split(accusation->place, &reason, metric);
         prometheus_put_gpu(to, name, gpu);
-        exposition_label(to, ",kind=\"", inventory_kind_name(accusation->kind));
+        exposition_label(to, ",verdict=\"", verdict_name(accusation->verdict));
+        exposition_label(to, ",action=\"", action_name(accusation->action));
         exposition_label(to, ",metric=\"", reason.metric);
         exposition_label(to, ",cause=\"", reason.cause);
         exposition_value(to, "} ", 1);
     }
 }
 
-/* Where each GPU is, how its survey ended, which are outliers, of which kind and why. */
+/* Where each GPU is, how its survey ended, which are outliers, and why. */
 static void prometheus_put_states(const struct exposition *to, const struct inventory *inventory)
 {
     struct accusations accusations = {0};
@@ -374,11 +379,6 @@ static const char *node_finding_subject(const struct inventory_node *place)
     return place->gpu_count ? "gpus" : "fleet";
 }
 
-static const char *node_finding_kind(const struct inventory_node *place)
-{
-    return place->accused ? inventory_kind_name(place->kind) : "watched";
-}
-
 static int node_finding_order(const void *left, const void *right)
 {
     const struct inventory_node *a = *(struct inventory_node *const *)left;
@@ -388,7 +388,9 @@ static int node_finding_order(const void *left, const void *right)
         order = str_order(a->finding, b->finding);
     if (!order)
         order = strcmp(node_finding_subject(a), node_finding_subject(b));
-    return order ? order : strcmp(node_finding_kind(a), node_finding_kind(b));
+    if (!order)
+        order = (a->verdict > b->verdict) - (a->verdict < b->verdict);
+    return order ? order : (a->action > b->action) - (a->action < b->action);
 }
 
 /* Several slots may have the same finding: duplicate samples would make Prometheus reject all. */
@@ -409,7 +411,8 @@ static void prometheus_put_node_findings(const struct exposition *to,
         strbuf_puts(to->out, name);
         exposition_label(to, "{Hostname=\"", places[i]->node);
         exposition_label(to, ",about=\"", node_finding_subject(places[i]));
-        exposition_label(to, ",kind=\"", node_finding_kind(places[i]));
+        exposition_label(to, ",verdict=\"", verdict_name(places[i]->verdict));
+        exposition_label(to, ",action=\"", action_name(places[i]->action));
         exposition_label(to, ",finding=\"", places[i]->finding);
         exposition_value(to, "} ", 1);
     }
@@ -623,9 +626,9 @@ static void prometheus_put_survey(const struct exposition *to, const struct inve
         {"gpumemtopo_survey_measured_gpus", NULL, "GPUs that were measured.", v->total_measured},
         {"gpumemtopo_survey_unmeasured_gpus", NULL, "GPUs that could not be measured.",
          v->total_unmeasured},
-        {"gpumemtopo_survey_outlier_gpus", NULL, "GPUs that differ from their peers.",
+        {"gpumemtopo_survey_outlier_gpus", NULL, "GPUs that are alerted or drained.",
          v->total_outliers},
-        {"gpumemtopo_survey_watched_gpus", NULL, "GPUs with a deviation too small to flag them.",
+        {"gpumemtopo_survey_watched_gpus", NULL, "GPUs with a deviation that is only told.",
          (double)v->watch_count},
         {"gpumemtopo_survey_lost_ranks", NULL, "Ranks that were lost.", v->total_lost_ranks},
         {"gpumemtopo_survey_duration_seconds", "seconds", "Wall time of the survey.", v->wall_s},

@@ -265,13 +265,13 @@ static void readme_put_identity(struct strbuf *out, const struct rma *rma)
     strbuf_fini(&text);
     readme_put_row(out, "backend", rma->inventory->backend);
     readme_put_row(out, "status",
-                   rma->outlier ? inventory_kind_name(rma->outlier->kind)
+                   rma->outlier ? verdict_name(rma->outlier->verdict)
                                 : gpu_status_name(gpu->status));
     if (rma->failure)
         readme_put_row(out, "not measured", rma->failure->reason);
 }
 
-static void readme_put_finding(struct strbuf *out, const struct inventory_finding *finding)
+static void readme_put_finding(struct strbuf *out, const struct inventory_evidence *finding)
 {
     struct strbuf line = {0};
     text_put_clean(&line, finding->metric, TEXT_CHARS);
@@ -300,11 +300,11 @@ static void readme_put_finding(struct strbuf *out, const struct inventory_findin
 static void readme_put_findings(struct strbuf *out, const char *title,
                                 const struct inventory_outlier *entry)
 {
-    if (!entry || !entry->finding_count)
+    if (!entry || !entry->evidence_count)
         return;
     strbuf_printf(out, "\n%s:\n", title);
-    for (size_t i = 0; i < entry->finding_count; i++)
-        readme_put_finding(out, &entry->findings[i]);
+    for (size_t i = 0; i < entry->evidence_count; i++)
+        readme_put_finding(out, &entry->evidence[i]);
 }
 
 /* Findings of a place that lists this GPU. */
@@ -441,8 +441,8 @@ static void rma_json_put_findings(struct writer *json, const char *key,
                                   const struct inventory_outlier *entry)
 {
     writer_list(json, key, WRITER_BLOCK);
-    for (size_t i = 0; entry && i < entry->finding_count; i++) {
-        const struct inventory_finding *finding = &entry->findings[i];
+    for (size_t i = 0; entry && i < entry->evidence_count; i++) {
+        const struct inventory_evidence *finding = &entry->evidence[i];
         writer_map(json, NULL, WRITER_BLOCK);
         writer_text(json, "metric", finding->metric);
         writer_number(json, "value", finding->value);
@@ -491,14 +491,16 @@ void rma_put_json(const struct rma *rma, struct strbuf *out_text)
     writer_text(&json, "pci", gpu->pci);
     writer_text(&json, "model", rma->model ? rma->model->name : NULL);
     writer_text(&json, "status", gpu_status_name(gpu->status));
-    writer_text(&json, "kind", rma->outlier ? inventory_kind_name(rma->outlier->kind) : NULL);
+    writer_text(&json, "verdict", rma->outlier ? verdict_name(rma->outlier->verdict) : NULL);
+    writer_number(&json, "loss", rma->outlier ? rma->outlier->loss : NAN);
+    writer_text(&json, "action", rma->outlier ? action_name(rma->outlier->action) : NULL);
     writer_text(&json, "reason", rma->failure ? rma->failure->reason : NULL);
     writer_text(&json, "generated", rma->inventory->generated);
     writer_text(&json, "version", version.data);
     writer_text(&json, "backend", rma->inventory->backend);
     writer_number(&json, "peers", (double)rma->peers);
     writer_bool(&json, "peers_have_same_board", rma->same_board);
-    rma_json_put_findings(&json, "findings", rma->outlier);
+    rma_json_put_findings(&json, "evidence", rma->outlier);
     rma_json_put_findings(&json, "watch", rma->watched);
     rma_json_put_figures(&json, rma);
     schema_print_facts(&json, "board", &rma->facts[INVENTORY_BOARD]);

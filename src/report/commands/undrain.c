@@ -23,7 +23,7 @@ enum { PEERS_MIN = 5 };
 struct drained {
     const char *node;
     int64_t since_s;
-    const char *kind, *uuid, *cause; /* of the reason; NULL: it is not ours */
+    const char *verdict, *uuid, *cause; /* of the reason; NULL: it is not ours */
 };
 
 static bool undrain_is_measured(const struct inventory_gpu *gpu)
@@ -145,7 +145,8 @@ static const char *undrain_refusal(const struct inventory *judged, const struct 
                                       : NULL;
     if (!gpus->named)
         return "the GPU for which it was drained is no longer there: look at it yourself";
-    if (strcmp(drained->kind, "failing") != 0 && undrain_peers_of(judged, gpus->named) < PEERS_MIN)
+    if (strcmp(drained->verdict, "failing") != 0 &&
+        undrain_peers_of(judged, gpus->named) < PEERS_MIN)
         return "too few GPUs of its model were surveyed to tell whether it is still slower";
     return NULL;
 }
@@ -162,7 +163,7 @@ static void split_reason(char *reason, struct drained *out)
         }
     if (count < 4 || strcmp(fields[0], "gpumemtopo") != 0)
         return;
-    out->kind = fields[1];
+    out->verdict = fields[1];
     out->uuid = fields[2];
     out->cause = fields[3];
 }
@@ -187,7 +188,7 @@ static void undrain_put_node(const struct inventory *judged, const struct undrai
                              const struct drain_lines *bad, const struct drained *drained,
                              struct strbuf *out_lines, struct strbuf *out_notes)
 {
-    if (!drained->kind)
+    if (!drained->verdict)
         return;
     struct node_gpus gpus = undrain_find_gpus(judged, times, drained);
     const char *why = undrain_refusal(judged, drained, &gpus, bad);

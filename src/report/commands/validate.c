@@ -105,7 +105,7 @@ static bool confirmation_is_by_figures(const char *confirmed)
 
 /* What a second measurement says of the finding. One that a low SM clock explains goes with the
  * clock, even if its own figure was not measured again. NULL: nothing. */
-static const struct fact *validate_second_value(const struct inventory_finding *finding,
+static const struct fact *validate_second_value(const struct inventory_evidence *finding,
                                                 const struct inventory_gpu *gpu)
 {
     const struct fact *own = facts_get(&gpu->measured_again, finding->metric);
@@ -114,7 +114,7 @@ static const struct fact *validate_second_value(const struct inventory_finding *
     return own && own->kind != FACT_UNKNOWN ? own : NULL;
 }
 
-static int validate_confirmation(const struct inventory_finding *finding, bool accused,
+static int validate_confirmation(const struct inventory_evidence *finding, bool outlier,
                                  const struct inventory_gpu *gpu, struct err *err)
 {
     const char *confirmed = finding->confirmed;
@@ -129,7 +129,7 @@ static int validate_confirmation(const struct inventory_finding *finding, bool a
         return err_set(err, -EINVAL,
                        "%.80s: %.80s is confirmed \"%s\", but measured_again has no value of it",
                        validate_name_of(gpu), finding->metric, confirmed);
-    if (accused && (str_equal(confirmed, "1 of 2") || str_equal(confirmed, "no")))
+    if (outlier && (str_equal(confirmed, "1 of 2") || str_equal(confirmed, "no")))
         return err_set(err, -EINVAL, "%.80s: %.80s is confirmed \"%s\", but is among the outliers",
                        validate_name_of(gpu), finding->metric, confirmed);
     return 0;
@@ -149,7 +149,7 @@ struct checker {
     const struct inventory *inventory;
     struct index models, gpus, unmeasured;
     uint32_t *counts; /* measured GPUs by model */
-    bool *accused;    /* GPUs that are in outliers or in an accused finding of a node */
+    bool *outlier;    /* GPUs that are in outliers, or in an entry of nodes that is acted on */
     uint32_t measured;
 };
 
@@ -364,8 +364,8 @@ static int validate_counts(const struct checker *c, struct err *err)
                           (uint64_t)v->total_measured + c->unmeasured.count, err);
 }
 
-/* A GPU that could not be measured twice may be accused, and keeps its status. */
-static bool validate_may_be_accused(const struct inventory_gpu *gpu)
+/* A GPU that could not be measured twice may be an outlier, and keeps its status. */
+static bool validate_may_be_outlier(const struct inventory_gpu *gpu)
 {
     return gpu->status == GPU_OUTLIER ||
            (gpu->run.first_status != GPU_OK &&
@@ -374,20 +374,20 @@ static bool validate_may_be_accused(const struct inventory_gpu *gpu)
 }
 
 /* A GPU with status outlier is in one of the lists, and no other GPU is, with one exception. */
-static int validate_accused(const struct checker *c, struct err *err)
+static int validate_outliers(const struct checker *c, struct err *err)
 {
     const struct inventory *v = c->inventory;
-    uint64_t accused = 0;
+    uint64_t outlier = 0;
     for (size_t i = 0; i < v->gpu_count; i++) {
-        bool odd = c->accused[i] ? !validate_may_be_accused(&v->gpus[i])
+        bool odd = c->outlier[i] ? !validate_may_be_outlier(&v->gpus[i])
                                  : v->gpus[i].status == GPU_OUTLIER;
-        accused += c->accused[i];
+        outlier += c->outlier[i];
         if (odd)
             return err_set(err, -EINVAL, "%.80s has status %s, but is%s among those flagged",
                            v->gpus[i].uuid ? v->gpus[i].uuid : "a GPU without uuid",
-                           gpu_status_name(v->gpus[i].status), c->accused[i] ? "" : " not");
+                           gpu_status_name(v->gpus[i].status), c->outlier[i] ? "" : " not");
     }
-    return validate_count("survey.outliers", v->total_outliers, accused, err);
+    return validate_count("survey.outliers", v->total_outliers, outlier, err);
 }
 
 /* The index of the GPU, found by UUID or, if it has none, by node and PCI address; -1: none. */
@@ -419,11 +419,14 @@ static int validate_suspects(const struct checker *c, const char *list,
         if (!str_equal(gpu->model, suspects[i].model) || !str_equal(gpu->node, suspects[i].node))
             return err_set(err, -EINVAL, "%s: %.80s has another model or node among the gpus", list,
                            uuid);
-        bool accused = suspects == c->inventory->outliers;
-        c->accused[place] |= accused;
-        for (size_t k = 0; k < suspects[i].finding_count; k++) {
-            const struct inventory_finding *finding = &suspects[i].findings[k];
-            int rc = finding->confirmed ? validate_confirmation(finding, accused, gpu, err) : 0;
+        bool outlier = suspects == c->inventory->outliers;
+        if (outlier ? suspects[i].action < ACTION_ALERT : suspects[i].action != ACTION_TELL)
+            return err_set(err, -EINVAL, "%s: %.80s has the action %s, expected %s", list, uuid,
+                           action_name(suspects[i].action), outlier ? "alert or drain" : "tell");
+        c->outlier[place] |= outlier;
+        for (size_t k = 0; k < suspects[i].evidence_count; k++) {
+            const struct inventory_evidence *finding = &suspects[i].evidence[k];
+            int rc = finding->confirmed ? validate_confirmation(finding, outlier, gpu, err) : 0;
             if (rc)
                 return rc;
         }
@@ -440,8 +443,8 @@ static int validate_nodes(const struct checker *c, struct err *err)
             const struct known_text *entry = known_text_find(&c->gpus, uuid);
             if (!entry && !known_text_find(&c->unmeasured, uuid))
                 return err_set(err, -EINVAL, "nodes: %.80s is not among the gpus", uuid);
-            if (entry && v->node_findings[i].accused)
-                c->accused[entry->place] = true;
+            if (entry && v->node_findings[i].action >= ACTION_ALERT)
+                c->outlier[entry->place] = true;
         }
     }
     return 0;
@@ -450,7 +453,7 @@ static int validate_nodes(const struct checker *c, struct err *err)
 static int validate_exit_code(const struct inventory *inventory, struct err *err)
 {
     bool incomplete = inventory_is_incomplete(inventory);
-    bool odd = inventory->total_outliers || judge_accused_nodes(inventory);
+    bool odd = inventory_action(inventory) == ACTION_DRAIN;
     int code = inventory->exit_code;
     if ((code == 0 && (odd || incomplete)) || (code == 3 && (!odd || incomplete)))
         return err_set(err, -EINVAL, "survey.exit_code %d contradicts the counts in survey", code);
@@ -478,7 +481,7 @@ static int validate_check_all(struct checker *c, struct err *err)
     if (rc)
         return rc;
     c->counts = mem_array(v->model_count, sizeof *c->counts);
-    c->accused = mem_array(v->gpu_count, sizeof *c->accused);
+    c->outlier = mem_array(v->gpu_count, sizeof *c->outlier);
     rc = validate_gpus(c, err);
     if (rc)
         return rc;
@@ -497,7 +500,7 @@ static int validate_check_all(struct checker *c, struct err *err)
     rc = validate_nodes(c, err);
     if (rc)
         return rc;
-    rc = validate_accused(c, err);
+    rc = validate_outliers(c, err);
     if (rc)
         return rc;
     return validate_exit_code(v, err);
@@ -511,7 +514,7 @@ int report_validate(const struct inventory *inventory, struct err *err)
     free(c.gpus.entries);
     free(c.unmeasured.entries);
     free(c.counts);
-    free(c.accused);
+    free(c.outlier);
     return rc;
 }
 

@@ -105,28 +105,28 @@ static struct history_sighting *sighting_find(const struct sighting_finder *find
 
 /* The first finding of a list counts: it is the most severe one. */
 static void sighting_mark(const struct sighting_finder *finder,
-                          const struct inventory_outlier *entry, bool accused)
+                          const struct inventory_outlier *entry, bool outlier)
 {
     struct history_sighting *sighting = sighting_find(finder, entry->uuid);
-    if (!sighting || sighting->cause || (!accused && sighting->state != HISTORY_FINE))
+    if (!sighting || sighting->cause || (!outlier && sighting->state != HISTORY_FINE))
         return;
-    sighting->state = accused ? HISTORY_OUTLIER : HISTORY_WATCHED;
-    sighting->kind = entry->kind;
-    if (entry->finding_count) {
-        sighting->metric = symbols_of(&finder->history->symbols, entry->findings[0].metric);
-        sighting->cause = symbols_of(&finder->history->symbols, entry->findings[0].cause);
+    sighting->state = outlier ? HISTORY_OUTLIER : HISTORY_WATCHED;
+    sighting->verdict = entry->verdict;
+    if (entry->evidence_count) {
+        sighting->metric = symbols_of(&finder->history->symbols, entry->evidence[0].metric);
+        sighting->cause = symbols_of(&finder->history->symbols, entry->evidence[0].cause);
     }
 }
 
 static void sighting_mark_place(const struct sighting_finder *finder,
                                 const struct inventory_node *place)
 {
-    for (size_t i = 0; place->accused && i < place->gpu_count; i++) {
+    for (size_t i = 0; place->action >= ACTION_ALERT && i < place->gpu_count; i++) {
         struct history_sighting *sighting = sighting_find(finder, place->gpus[i]);
         if (!sighting || sighting->cause)
             continue;
         sighting->state = HISTORY_OUTLIER;
-        sighting->kind = place->kind;
+        sighting->verdict = place->verdict;
         sighting->cause = symbols_of(&finder->history->symbols, place->finding);
     }
 }
@@ -342,10 +342,10 @@ static void history_mark_strangers(struct history *history)
 static void gpu_count_states(const struct history *history, struct history_gpu *gpu)
 {
     const uint32_t last = gpu->sightings[gpu->count - 1].survey;
-    gpu->kind = KIND_MISMATCHED;
+    gpu->verdict = VERDICT_UNKNOWN;
     for (size_t i = 0; i < gpu->count; i++)
-        if (gpu->sightings[i].state == HISTORY_OUTLIER && gpu->sightings[i].kind < gpu->kind)
-            gpu->kind = gpu->sightings[i].kind;
+        if (gpu->sightings[i].state == HISTORY_OUTLIER && gpu->sightings[i].verdict < gpu->verdict)
+            gpu->verdict = gpu->sightings[i].verdict;
     for (uint32_t survey = gpu->sightings[0].survey; survey <= last; survey++)
         gpu->states[history_state_at(history, gpu, survey)]++;
 }
@@ -356,7 +356,7 @@ static bool gpu_is_offender(const struct history_gpu *gpu)
            gpu->states[HISTORY_MISSING] || gpu->states[HISTORY_WATCHED];
 }
 
-/* Repeat offenders first: how often accused, not measured, missing, watched. */
+/* Repeat offenders first: how often an outlier, not measured, missing, watched. */
 static int gpu_offence_order(const void *left, const void *right, void *user)
 {
     const struct history_gpu *a = left, *b = right;
@@ -364,8 +364,8 @@ static int gpu_offence_order(const void *left, const void *right, void *user)
     for (int state = HISTORY_OUTLIER; state >= HISTORY_WATCHED; state--)
         if (a->states[state] != b->states[state])
             return a->states[state] > b->states[state] ? -1 : 1;
-    if (a->kind != b->kind)
-        return a->kind < b->kind ? -1 : 1;
+    if (a->verdict != b->verdict)
+        return a->verdict < b->verdict ? -1 : 1;
     return str_order(symbols_data(symbols, a->sightings[0].uuid),
                      symbols_data(symbols, b->sightings[0].uuid));
 }

@@ -1,4 +1,4 @@
-/* Several inventories of the same GPUs over time: who was accused how often, which figures get
+/* Several inventories of the same GPUs over time: which were outliers how often, which figures get
  * worse, and which cards moved. */
 #ifndef GPUMEMTOPO_REPORT_HISTORY_HISTORY_H
 #define GPUMEMTOPO_REPORT_HISTORY_HISTORY_H
@@ -16,7 +16,7 @@
 enum history_state {
     HISTORY_UNSEEN,  /* its node was not surveyed, or the GPU was never seen before */
     HISTORY_SAME,    /* the result of the survey before: it was not measured again */
-    HISTORY_FINE,    /* measured, not accused */
+    HISTORY_FINE,    /* measured, no outlier */
     HISTORY_BUSY,    /* another process computed on it */
     HISTORY_WATCHED, /* listed in watch */
     HISTORY_MISSING, /* its node was surveyed, but the GPU was not there */
@@ -47,7 +47,7 @@ struct history_sighting {
     int32_t index;        /* on its node; -1: unknown */
     uint32_t fingerprint; /* of its die, packed; 0: not known */
     enum history_state state;
-    enum inventory_kind kind; /* of an outlier */
+    enum verdict verdict; /* of an outlier */
     uint32_t cause,
         metric; /* the first finding; the cause is also the reason of an unmeasured GPU */
     size_t value, value_count; /* in history.values */
@@ -58,7 +58,7 @@ struct history_gpu {
     const struct history_sighting *sightings;
     size_t count;
     uint32_t states[HISTORY_STATES]; /* in how many surveys */
-    enum inventory_kind kind;        /* the most severe one, if it was an outlier */
+    enum verdict verdict;            /* the most severe one, if it was an outlier */
 };
 
 /* A node was surveyed. */

@@ -40,8 +40,8 @@ static void json_put_findings(struct writer *json, const struct history *history
             continue;
         writer_map(json, NULL, WRITER_BLOCK);
         writer_text(json, "generated", history->surveys[now->survey].generated);
-        writer_text(json, "kind",
-                    now->state == HISTORY_OUTLIER   ? inventory_kind_name(now->kind)
+        writer_text(json, "verdict",
+                    now->state == HISTORY_OUTLIER   ? verdict_name(now->verdict)
                     : now->state == HISTORY_WATCHED ? "watch"
                                                     : "unmeasured");
         json_put_symbol(json, history, "metric", now->metric);

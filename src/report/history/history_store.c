@@ -185,7 +185,7 @@ static const int64_t day_s = 86400;
 /* Of a GPU in a survey: whether something is wrong with it, and what. */
 static int sighting_trouble(const struct history_sighting *sighting)
 {
-    return sighting->state == HISTORY_OUTLIER      ? 1 + (int)sighting->kind
+    return sighting->state == HISTORY_OUTLIER      ? 1 + (int)sighting->verdict
            : sighting->state == HISTORY_UNMEASURED ? -1
                                                    : 0;
 }

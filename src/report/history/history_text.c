@@ -84,7 +84,7 @@ static void text_put_last_finding(struct strbuf *line, const struct history *his
         return;
     strbuf_printf(line, "; %s: ", history->surveys[last->survey].generated);
     if (last->state == HISTORY_OUTLIER)
-        strbuf_printf(line, "%s, ", inventory_kind_name(last->kind));
+        strbuf_printf(line, "%s, ", verdict_name(last->verdict));
     if (last->metric) {
         text_put_symbol(line, history, last->metric);
         strbuf_puts(line, ", ");
@@ -299,7 +299,7 @@ static void changes_text_put_outlier(struct strbuf *out, const struct history_ch
     strbuf_printf(&line, "An outlier since %s, in ",
                   changes->history->surveys[now->survey].generated);
     report_put_count(&line, seen, "survey", "surveys");
-    strbuf_printf(&line, ": %s, ", inventory_kind_name(now->kind));
+    strbuf_printf(&line, ": %s, ", verdict_name(now->verdict));
     text_put_clean(&line, symbols_data(&changes->history->symbols, now->cause), TEXT_CHARS);
     report_end_line(out, NULL, &line, 0, 2);
 }

@@ -114,8 +114,8 @@ static struct html_gpu *data_find_gpu(struct html_gpu **by_uuid, size_t count, c
 static double worst_score(const struct inventory_outlier *outlier)
 {
     double worst = NAN;
-    for (size_t i = 0; outlier && i < outlier->finding_count; i++) {
-        double score = outlier->findings[i].score;
+    for (size_t i = 0; outlier && i < outlier->evidence_count; i++) {
+        double score = outlier->evidence[i].score;
         if (isfinite(score) && !(fabs(score) <= fabs(worst)))
             worst = score;
     }
@@ -124,22 +124,19 @@ static double worst_score(const struct inventory_outlier *outlier)
 
 static enum html_oddity oddity_of(const struct html_gpu *gpu)
 {
-    static const double very = 20, worst = 100;
-    bool failing = (gpu->outlier && gpu->outlier->kind == KIND_FAILING) ||
-                   (gpu->place && gpu->place->kind == KIND_FAILING);
-    if (gpu->gpu->status == GPU_OUTLIER || gpu->outlier) {
-        if (failing || fabs(gpu->score) > worst)
-            return HTML_WORST;
-        return fabs(gpu->score) > very ? HTML_VERY_ODD : HTML_ODD;
-    }
-    if (gpu->gpu->status != GPU_OK)
+    enum action action = gpu->outlier ? gpu->outlier->action : ACTION_NOTHING;
+    if (gpu->place && gpu->place->action > action)
+        action = gpu->place->action;
+    if (action >= ACTION_ALERT)
+        return action == ACTION_DRAIN ? HTML_DRAINED : HTML_ALERTED;
+    if (gpu->gpu->status != GPU_OK && gpu->gpu->status != GPU_OUTLIER)
         return HTML_UNKNOWN;
-    return gpu->watch ? HTML_WATCHED : HTML_FINE;
+    return gpu->watch ? HTML_TOLD : HTML_FINE;
 }
 
 /* The text of a place ends with the cause, and has the metric before it. */
 static bool place_has_finding(const struct inventory_node *place,
-                              const struct inventory_finding *finding)
+                              const struct inventory_evidence *finding)
 {
     size_t length = finding->cause ? strlen(finding->cause) : 0;
     size_t whole = place->finding ? strlen(place->finding) : 0;
@@ -153,10 +150,15 @@ static uint64_t shared_findings(const struct inventory_node *place,
                                 const struct inventory_outlier *outlier)
 {
     uint64_t shared = 0;
-    for (size_t i = 0; outlier && i < outlier->finding_count && i < 64; i++)
-        if (place_has_finding(place, &outlier->findings[i]))
+    for (size_t i = 0; outlier && i < outlier->evidence_count && i < 64; i++)
+        if (place_has_finding(place, &outlier->evidence[i]))
             shared |= UINT64_C(1) << i;
     return shared;
+}
+
+static bool place_is_worse(const struct inventory_node *a, const struct inventory_node *b)
+{
+    return a->action != b->action ? a->action > b->action : a->verdict < b->verdict;
 }
 
 /* Connects the entries of the lists with their GPUs. */
@@ -175,9 +177,10 @@ static void data_fill_states(struct html_data *data)
         if ((gpu = data_find_gpu(by_uuid, v->gpu_count, v->watch[i].uuid)))
             gpu->watch = &v->watch[i];
     for (size_t i = 0; i < v->node_finding_count; i++)
-        for (size_t g = 0; v->node_findings[i].accused && g < v->node_findings[i].gpu_count; g++)
+        for (size_t g = 0;
+             v->node_findings[i].action >= ACTION_ALERT && g < v->node_findings[i].gpu_count; g++)
             if ((gpu = data_find_gpu(by_uuid, v->gpu_count, v->node_findings[i].gpus[g]))) {
-                if (!gpu->place || v->node_findings[i].kind < gpu->place->kind)
+                if (!gpu->place || place_is_worse(&v->node_findings[i], gpu->place))
                     gpu->place = &v->node_findings[i];
                 gpu->shared |= shared_findings(&v->node_findings[i], gpu->outlier);
             }
@@ -193,8 +196,10 @@ static int outlier_card_order(const void *a, const void *b)
 {
     const struct inventory_outlier *left = *(const struct inventory_outlier *const *)a;
     const struct inventory_outlier *right = *(const struct inventory_outlier *const *)b;
-    if (left->kind != right->kind)
-        return left->kind < right->kind ? -1 : 1;
+    if (left->action != right->action)
+        return left->action > right->action ? -1 : 1;
+    if (left->verdict != right->verdict)
+        return left->verdict < right->verdict ? -1 : 1;
     return (left > right) - (left < right);
 }
 
@@ -202,13 +207,15 @@ static int place_card_order(const void *a, const void *b)
 {
     const struct inventory_node *left = *(const struct inventory_node *const *)a;
     const struct inventory_node *right = *(const struct inventory_node *const *)b;
-    if (left->kind != right->kind)
-        return left->kind < right->kind ? -1 : 1;
+    if (left->action != right->action)
+        return left->action > right->action ? -1 : 1;
+    if (left->verdict != right->verdict)
+        return left->verdict < right->verdict ? -1 : 1;
     return (left > right) - (left < right);
 }
 
-/* Which outliers and places get cards, the worst kind first. An outlier of which a place has all
- * findings gets none. */
+/* Which outliers and places get cards, the strongest action first. An outlier of which a place has
+ * all findings gets none. */
 static void data_fill_cards(struct html_data *data)
 {
     const struct inventory *v = data->inventory;
@@ -217,7 +224,7 @@ static void data_fill_cards(struct html_data *data)
     data->places = mem_array(v->node_finding_count, sizeof *data->places);
     for (size_t i = 0; i < v->gpu_count; i++) {
         const struct inventory_outlier *outlier = data->gpus[i].outlier;
-        const size_t count = outlier ? outlier->finding_count : 0;
+        const size_t count = outlier ? outlier->evidence_count : 0;
         if (count && count < 64 && data->gpus[i].shared == (UINT64_C(1) << count) - 1)
             covered[outlier - v->outliers] = true;
     }
@@ -227,7 +234,7 @@ static void data_fill_cards(struct html_data *data)
     if (data->card_count)
         sort_stable(data->cards, data->card_count, sizeof *data->cards, outlier_card_order);
     for (size_t i = 0; i < v->node_finding_count; i++)
-        if (v->node_findings[i].accused)
+        if (v->node_findings[i].action >= ACTION_ALERT)
             data->places[data->place_count++] = &v->node_findings[i];
     if (data->place_count)
         sort_stable(data->places, data->place_count, sizeof *data->places, place_card_order);

@@ -17,13 +17,13 @@ static void finding_put_deviation(struct strbuf *out, const char *format, double
         strbuf_printf(out, format, 100 * deviation);
 }
 
-static void finding_put_cause(struct strbuf *out, const struct inventory_finding *finding)
+static void finding_put_cause(struct strbuf *out, const struct inventory_evidence *finding)
 {
     html_text(out, finding->cause ? finding->cause : "no cause known", HTML_SENTENCE);
 }
 
 static void finding_put(struct strbuf *out, const struct html_model *model,
-                        const struct inventory_finding *finding, bool drawn)
+                        const struct inventory_evidence *finding, bool drawn)
 {
     const struct html_series *series = drawn ? html_data_series(model, finding->metric) : NULL;
     strbuf_puts(out, "<div class=finding><div><b>");
@@ -62,6 +62,15 @@ static void card_put_drain(struct strbuf *out, const struct html_data *data, cha
     free(line);
 }
 
+/* The end of the head of a card. */
+static void verdict_put(struct strbuf *out, enum verdict verdict, double loss, enum action action)
+{
+    strbuf_printf(out, " <span class=kind>%s", verdict_name(verdict));
+    if (isfinite(loss))
+        strbuf_printf(out, ", %.1f&nbsp;%%", 100 * loss);
+    strbuf_printf(out, "</span> <span class=kind>%s</span></h3>\n", action_name(action));
+}
+
 static const struct inventory_gpu *outlier_gpu(const struct html_data *data,
                                                const struct inventory_outlier *outlier)
 {
@@ -77,15 +86,16 @@ static void outlier_put_card(struct strbuf *out, const struct html_data *data,
     const struct html_model *model = html_data_model(data, outlier->model);
     const struct inventory_gpu *gpu = outlier_gpu(data, outlier);
     const struct fact *serial = gpu ? facts_get(&gpu->board, "serial") : NULL;
-    strbuf_printf(out, "<article class=card id=o%td><h3>", outlier - data->inventory->outliers);
+    strbuf_printf(out, "<article class=\"card %s\" id=o%td><h3>", action_name(outlier->action),
+                  outlier - data->inventory->outliers);
     html_text(out, outlier->node, HTML_NAME);
     if (gpu && gpu->index >= 0)
         strbuf_printf(out, ", GPU %d", (int)gpu->index);
     strbuf_puts(out, ", slot ");
     html_text(out, outlier->pci, HTML_NAME);
     html_rack(out, data, outlier->node);
-    strbuf_printf(out, " <span class=kind>%s</span></h3>\n<p><code>",
-                  inventory_kind_name(outlier->kind));
+    verdict_put(out, outlier->verdict, outlier->loss, outlier->action);
+    strbuf_puts(out, "<p><code>");
     html_text(out, outlier->uuid, HTML_NAME);
     strbuf_puts(out, "</code> <span class=dim>model ");
     html_text(out, outlier->model, HTML_NAME);
@@ -94,14 +104,14 @@ static void outlier_put_card(struct strbuf *out, const struct html_data *data,
         html_fact(out, serial);
     }
     strbuf_puts(out, "</span></p>\n");
-    for (size_t i = 0; i < outlier->finding_count && i < DRAWN_MAX; i++)
-        finding_put(out, model, &outlier->findings[i], true);
-    if (outlier->finding_count > DRAWN_MAX) {
+    for (size_t i = 0; i < outlier->evidence_count && i < DRAWN_MAX; i++)
+        finding_put(out, model, &outlier->evidence[i], true);
+    if (outlier->evidence_count > DRAWN_MAX) {
         strbuf_puts(out, "<details><summary>and ");
-        html_count(out, outlier->finding_count - DRAWN_MAX, "more finding", "more findings");
+        html_count(out, outlier->evidence_count - DRAWN_MAX, "more finding", "more findings");
         strbuf_puts(out, "</summary>\n");
-        for (size_t i = DRAWN_MAX; i < outlier->finding_count; i++)
-            finding_put(out, model, &outlier->findings[i], false);
+        for (size_t i = DRAWN_MAX; i < outlier->evidence_count; i++)
+            finding_put(out, model, &outlier->evidence[i], false);
         strbuf_puts(out, "</details>\n");
     }
     if (gpu)
@@ -111,19 +121,19 @@ static void outlier_put_card(struct strbuf *out, const struct html_data *data,
 }
 
 /* One row of a table: place, first finding, and the metrics of the others. */
-static void outlier_put_row(struct strbuf *out, const struct inventory_outlier *outlier, bool kind)
+static void outlier_put_row(struct strbuf *out, const struct inventory_outlier *outlier)
 {
     table_row(out);
     table_name(out, outlier->node);
     table_name(out, outlier->pci);
     table_mono(out, outlier->uuid);
-    if (kind)
-        table_name(out, inventory_kind_name(outlier->kind));
-    if (!outlier->finding_count) {
+    table_name(out, verdict_name(outlier->verdict));
+    table_name(out, action_name(outlier->action));
+    if (!outlier->evidence_count) {
         strbuf_puts(out, "<td>-<td class=n>-<td class=n>-<td class=n>-<td>-\n");
         return;
     }
-    const struct inventory_finding *first = &outlier->findings[0];
+    const struct inventory_evidence *first = &outlier->evidence[0];
     table_name(out, first->metric);
     table_quantity(out, first->value, first->unit);
     table_quantity(out, first->expected, first->unit);
@@ -131,26 +141,31 @@ static void outlier_put_row(struct strbuf *out, const struct inventory_outlier *
     finding_put_deviation(out, "%+.1f %%", first->deviation);
     strbuf_puts(out, "<td class=t>");
     finding_put_cause(out, first);
-    for (size_t i = 1; i < outlier->finding_count; i++) {
+    for (size_t i = 1; i < outlier->evidence_count; i++) {
         strbuf_puts(out, i == 1 ? "; also " : ", ");
-        html_text(out, outlier->findings[i].metric, HTML_NAME);
+        html_text(out, outlier->evidence[i].metric, HTML_NAME);
     }
     strbuf_puts(out, "\n");
 }
 
-/* Number of outliers of each kind, and how to read the pictures. */
+/* Number of outliers of each verdict, and how to read the pictures. */
 static void outliers_put_overview(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
     bool begun = false;
     strbuf_puts(out, "<p>");
-    for (int kind = KIND_FAILING; kind <= KIND_MISMATCHED; kind++) {
-        size_t count = 0;
-        for (size_t i = 0; i < v->outlier_count; i++)
-            count += v->outliers[i].kind == (enum inventory_kind)kind;
+    for (int verdict = 0; verdict < VERDICT_COUNT; verdict++) {
+        size_t count = 0, drained = 0;
+        for (size_t i = 0; i < v->outlier_count; i++) {
+            count += v->outliers[i].verdict == (enum verdict)verdict;
+            drained += v->outliers[i].verdict == (enum verdict)verdict &&
+                       v->outliers[i].action == ACTION_DRAIN;
+        }
         if (count)
             strbuf_printf(out, "%s%zu %s", begun ? ", " : "", count,
-                          inventory_kind_name((enum inventory_kind)kind));
+                          verdict_name((enum verdict)verdict));
+        if (drained)
+            strbuf_printf(out, " (%zu to drain)", drained);
         begun |= count > 0;
     }
     if (data->card_count < v->outlier_count)
@@ -180,9 +195,9 @@ void html_outliers(struct strbuf *out, const struct html_data *data)
     if (data->card_count > HTML_CARDS_MAX) {
         strbuf_printf(out, "<h3>%zu more</h3>\n", data->card_count - HTML_CARDS_MAX);
         table_begin(out, "sort filter",
-                    "node|slot|uuid|kind|metric|#value|#expected|#deviation|cause");
+                    "node|slot|uuid|verdict|action|metric|#value|#expected|#deviation|cause");
         for (size_t i = HTML_CARDS_MAX; i < data->card_count; i++)
-            outlier_put_row(out, data->cards[i], true);
+            outlier_put_row(out, data->cards[i]);
         table_end(out);
     }
     strbuf_puts(out, "</section>\n");
@@ -193,11 +208,12 @@ void html_watch(struct strbuf *out, const struct html_data *data)
     const struct inventory *v = data->inventory;
     if (!v->watch_count)
         return;
-    strbuf_puts(out, "<section id=watch><h2>To watch</h2>\n<p>Deviations too small to flag "
-                     "a GPU; they change neither status nor exit code.</p>\n");
-    table_begin(out, "sort filter", "node|slot|uuid|metric|#value|#expected|#deviation|cause");
+    strbuf_puts(out, "<section id=watch><h2>To watch</h2>\n<p>Deviations that are small or not "
+                     "certain; they change neither status nor exit code.</p>\n");
+    table_begin(out, "sort filter",
+                "node|slot|uuid|verdict|action|metric|#value|#expected|#deviation|cause");
     for (size_t i = 0; i < v->watch_count; i++)
-        outlier_put_row(out, &v->watch[i], false);
+        outlier_put_row(out, &v->watch[i]);
     table_end(out);
     strbuf_puts(out, "</section>\n");
 }
@@ -226,10 +242,12 @@ void html_unmeasured(struct strbuf *out, const struct html_data *data)
 static void place_put_card(struct strbuf *out, const struct html_data *data,
                            const struct inventory_node *place)
 {
-    strbuf_printf(out, "<article class=card id=p%td><h3>", place - data->inventory->node_findings);
+    strbuf_printf(out, "<article class=\"card %s\" id=p%td><h3>", action_name(place->action),
+                  place - data->inventory->node_findings);
     html_text(out, place->node ? place->node : "Several nodes", HTML_NAME);
     html_rack(out, data, place->node);
-    strbuf_printf(out, " <span class=kind>%s</span></h3>\n<p>", inventory_kind_name(place->kind));
+    verdict_put(out, place->verdict, place->loss, place->action);
+    strbuf_puts(out, "<p>");
     html_text(out, place->finding, HTML_SENTENCE);
     strbuf_puts(out, "</p>\n<p class=dim>");
     html_count(out, place->gpu_count, "GPU", "GPUs");
@@ -249,7 +267,8 @@ static void place_put_row(struct strbuf *out, const struct inventory_node *place
 {
     table_row(out);
     table_name(out, place->node);
-    table_name(out, place->accused ? inventory_kind_name(place->kind) : "note");
+    table_name(out, verdict_name(place->verdict));
+    table_name(out, action_name(place->action));
     table_count(out, place->gpu_count);
     table_sentence(out, place->finding);
     strbuf_puts(out, "\n");
@@ -265,11 +284,11 @@ void html_places(struct strbuf *out, const struct html_data *data)
     for (size_t i = 0; i < cards; i++)
         place_put_card(out, data, data->places[i]);
     if (v->node_finding_count > cards) { /* notes, and places for which there are too many cards */
-        table_begin(out, "sort filter", "node|kind|GPUs|finding");
+        table_begin(out, "sort filter", "node|verdict|action|GPUs|finding");
         for (size_t i = cards; i < data->place_count; i++)
             place_put_row(out, data->places[i]);
         for (size_t i = 0; i < v->node_finding_count; i++)
-            if (!v->node_findings[i].accused)
+            if (v->node_findings[i].action < ACTION_ALERT)
                 place_put_row(out, &v->node_findings[i]);
         table_end(out);
     }

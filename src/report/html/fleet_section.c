@@ -14,7 +14,7 @@
  * colours. */
 static const struct {
     const char *class, *sign;
-} map_cells[] = {{"", ""}, {"w", "~"}, {"a", "!"}, {"b", "!"}, {"c", "!"}, {"u", "?"}};
+} map_cells[] = {{"", ""}, {"w", "~"}, {"a", "!"}, {"c", "!"}, {"u", "?"}};
 
 static void map_put_gpu(struct strbuf *out, const struct html_data *data,
                         const struct html_gpu *gpu)
@@ -26,9 +26,9 @@ static void map_put_gpu(struct strbuf *out, const struct html_data *data,
     strbuf_printf(out, "<i class=%s title=\"GPU %d: %s", map_cells[gpu->oddity].class,
                   (int)gpu->gpu->index, gpu_status_name(gpu->gpu->status));
     const struct inventory_outlier *odd = gpu->outlier ? gpu->outlier : gpu->watch;
-    if (odd && odd->finding_count) {
+    if (odd && odd->evidence_count) {
         strbuf_puts(out, ", ");
-        html_text(out, odd->findings[0].metric, HTML_NAME);
+        html_text(out, odd->evidence[0].metric, HTML_NAME);
     }
     if (isfinite(gpu->score))
         strbuf_printf(out, ", score %.3g", gpu->score);
@@ -113,11 +113,9 @@ void html_heat(struct strbuf *out, const struct html_data *data)
     size_t count = data->inventory->gpu_count;
     if (!count)
         return;
-    strbuf_puts(out,
-                "<section id=map><h2>Map</h2>\n<p class=key>One row per node, GPUs by index:"
-                "<i></i>fine<i class=w>~</i>watched<i class=a>!</i>outlier<i class=b>!</i>score "
-                "above 20<i class=c>!</i>above 100, or failing<i class=u>?</i>not measured or not "
-                "judged</p>\n");
+    strbuf_puts(out, "<section id=map><h2>Map</h2>\n<p class=key>One row per node, GPUs by index:"
+                     "<i></i>fine<i class=w>~</i>told<i class=a>!</i>alert<i class=c>!</i>drain<i "
+                     "class=u>?</i>not measured or not judged</p>\n");
     if (data->node_count > OPEN_MAX) {
         map_put_folded(out, data);
     } else {
@@ -131,13 +129,11 @@ void html_heat(struct strbuf *out, const struct html_data *data)
     strbuf_puts(out, "</section>\n");
 }
 
-enum { KINDS = KIND_MISMATCHED + 1 };
-
 /* The GPUs of one node, or of all nodes of a rack. */
 struct rack_row {
     const char *name; /* "": the map does not tell it */
     size_t mapped;    /* nodes in the map */
-    size_t nodes, gpus, unmeasured, bad[KINDS];
+    size_t nodes, gpus, unmeasured, drained, alerted;
 };
 
 static const char *rack_name(const struct rack_place *place, bool leaf)
@@ -148,12 +144,11 @@ static const char *rack_name(const struct rack_place *place, bool leaf)
 
 static void rack_count_gpu(struct rack_row *row, const struct html_gpu *gpu)
 {
-    enum inventory_kind kind = gpu->outlier ? gpu->outlier->kind : KIND_MISMATCHED;
-    if (gpu->place && (!gpu->outlier || gpu->place->kind < kind))
-        kind = gpu->place->kind;
     row->gpus++;
-    if (gpu->outlier || gpu->place)
-        row->bad[kind]++;
+    if (gpu->oddity == HTML_DRAINED)
+        row->drained++;
+    else if (gpu->oddity == HTML_ALERTED)
+        row->alerted++;
     else if (gpu->gpu->status != GPU_OK)
         row->unmeasured++;
 }
@@ -167,9 +162,10 @@ static int rack_name_order(const void *a, const void *b)
 static int rack_severity_order(const void *a, const void *b)
 {
     const struct rack_row *left = a, *right = b;
-    for (int kind = 0; kind < KINDS; kind++)
-        if (left->bad[kind] != right->bad[kind])
-            return left->bad[kind] > right->bad[kind] ? -1 : 1;
+    if (left->drained != right->drained)
+        return left->drained > right->drained ? -1 : 1;
+    if (left->alerted != right->alerted)
+        return left->alerted > right->alerted ? -1 : 1;
     if (left->unmeasured != right->unmeasured)
         return left->unmeasured > right->unmeasured ? -1 : 1;
     return rack_name_order(a, b);
@@ -191,8 +187,8 @@ static size_t racks_join(struct rack_row *rows, size_t count)
         last->nodes += rows[i].nodes;
         last->gpus += rows[i].gpus;
         last->unmeasured += rows[i].unmeasured;
-        for (int kind = 0; kind < KINDS; kind++)
-            last->bad[kind] += rows[i].bad[kind];
+        last->drained += rows[i].drained;
+        last->alerted += rows[i].alerted;
     }
     if (kept)
         sort_stable(rows, kept, sizeof *rows, rack_severity_order);
@@ -222,10 +218,7 @@ static void racks_put_table(struct strbuf *out, const struct html_data *data, bo
     const size_t count = racks_join(rows, racks_fill(rows, data, leaf));
     table_open(out, "sort filter");
     table_heads(out, leaf ? "switch" : "rack");
-    table_heads(out, "#nodes surveyed|#GPUs");
-    for (int kind = 0; kind < KINDS; kind++)
-        strbuf_printf(out, "<th class=n>%s", inventory_kind_name((enum inventory_kind)kind));
-    table_heads(out, "#not measured");
+    table_heads(out, "#nodes surveyed|#GPUs|#drain|#alert|#not measured");
     table_heads_end(out);
     for (const struct rack_row *row = rows; row < rows + count; row++) {
         const char *nowhere = leaf ? "no switch given" : "not in the map";
@@ -234,8 +227,8 @@ static void racks_put_table(struct strbuf *out, const struct html_data *data, bo
         strbuf_printf(out, "<td class=n>%zu of %zu", row->nodes,
                       *row->name ? row->mapped : row->nodes);
         table_count(out, row->gpus);
-        for (int kind = 0; kind < KINDS; kind++)
-            table_count(out, row->bad[kind]);
+        table_count(out, row->drained);
+        table_count(out, row->alerted);
         table_count(out, row->unmeasured);
         strbuf_puts(out, "\n");
     }
@@ -251,7 +244,7 @@ void html_racks(struct strbuf *out, const struct html_data *data)
     for (size_t i = 0; i < data->racks->count; i++)
         leaves |= data->racks->items[i].leaf != NULL;
     strbuf_puts(out, "<section id=racks><h2>Racks and switches</h2>\n<p>GPUs by where their node "
-                     "is, as the site says; each GPU counts once, with its worst kind.</p>\n");
+                     "is, as the site says; each GPU counts once.</p>\n");
     racks_put_table(out, data, false);
     if (leaves)
         racks_put_table(out, data, true);

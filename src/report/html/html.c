@@ -27,7 +27,8 @@ static void page_put_headline(struct strbuf *out, const struct inventory *v)
     headline_put_tile(out, v->total_gpus, "GPU", "GPUs", false);
     headline_put_tile(out, v->total_nodes, "node", "nodes", false);
     headline_put_tile(out, v->model_count, "model", "models", false);
-    headline_put_tile(out, v->total_outliers, "outlier", "outliers", true);
+    headline_put_tile(out, v->total_outliers, "outlier", "outliers",
+                      inventory_action(v) == ACTION_DRAIN);
     headline_put_tile(out, v->total_unmeasured, "unmeasured", "unmeasured", true);
     if (v->total_lost_ranks)
         headline_put_tile(out, v->total_lost_ranks, "rank lost", "ranks lost", true);
@@ -100,8 +101,8 @@ static void provenance_put_versions(struct strbuf *out, const struct inventory *
 
 static const char *exit_code_text(int code)
 {
-    static const char *const texts[] = {"done; no outliers", "no report, or no record",
-                                        "bad usage or input", "at least one GPU is an outlier",
+    static const char *const texts[] = {"done; nothing to drain", "no report, or no record",
+                                        "bad usage or input", "at least one node is to be drained",
                                         "some GPUs could not be measured or ranks were lost"};
     return code >= 0 && code < 5 ? texts[code] : "unknown";
 }

@@ -37,17 +37,17 @@ static const char *links_state(const struct inventory_gpu *gpu, const char *uuid
 }
 
 static size_t gpu_put_link_findings(struct strbuf *out, const struct html_gpu *gpu,
-                                    const struct inventory_outlier *entry, bool accused)
+                                    const struct inventory_outlier *entry, bool outlier)
 {
     size_t count = 0;
-    for (size_t i = 0; entry && i < entry->finding_count; i++) {
-        if (strncmp(entry->findings[i].metric, "links.", 6) != 0)
+    for (size_t i = 0; entry && i < entry->evidence_count; i++) {
+        if (strncmp(entry->evidence[i].metric, "links.", 6) != 0)
             continue;
         count++;
         if (!out)
             continue;
-        strbuf_printf(out, "<p>%sGPU %d: ", accused ? "" : "watched: ", (int)gpu->gpu->index);
-        html_text(out, entry->findings[i].cause, HTML_SENTENCE);
+        strbuf_printf(out, "<p>%sGPU %d: ", outlier ? "" : "told: ", (int)gpu->gpu->index);
+        html_text(out, entry->evidence[i].cause, HTML_SENTENCE);
         strbuf_puts(out, "</p>\n");
     }
     return count;

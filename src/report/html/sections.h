@@ -19,13 +19,14 @@ struct html_model {
     size_t series_count, series_capacity;
 };
 
-enum html_oddity { HTML_FINE, HTML_WATCHED, HTML_ODD, HTML_VERY_ODD, HTML_WORST, HTML_UNKNOWN };
+/* What is to be done with a GPU; HTML_UNKNOWN: it was not measured or not judged. */
+enum html_oddity { HTML_FINE, HTML_TOLD, HTML_ALERTED, HTML_DRAINED, HTML_UNKNOWN };
 
 /* One GPU with its entries in the lists. */
 struct html_gpu {
     const struct inventory_gpu *gpu;
     const struct inventory_outlier *outlier, *watch; /* NULL: none */
-    const struct inventory_node *place;              /* accused node, slot or model */
+    const struct inventory_node *place;              /* node, slot or model that is acted on */
     uint64_t shared; /* bit i: finding i of the outlier is that of a place as well */
     bool has_card, place_has_card;
     double score; /* largest absolute score; NaN: none */
@@ -38,8 +39,8 @@ struct html_data {
     struct html_model *models; /* in the order of the inventory */
     struct html_gpu *gpus;     /* by node, then index, then PCI address */
     size_t node_count;         /* number of different nodes */
-    /* What gets cards, the worst kind first: outliers with a finding that no place has, and accused
-     * places. */
+    /* What gets cards, the strongest action first: outliers with a finding that no place has, and
+     * places that are acted on. */
     const struct inventory_outlier **cards;
     const struct inventory_node **places;
     size_t card_count, place_count;

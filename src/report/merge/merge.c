@@ -192,7 +192,7 @@ static int merge_read_config(const struct spool_survey *survey, struct judge_con
     if (rc)
         return rc;
     const struct yaml_node *judge = yaml_get(yaml_root(doc), "judge");
-    rc = judge ? judge_config_read(judge, out_config, err)
+    rc = judge ? judge_config_read(judge, yaml_get(yaml_root(doc), "policy"), out_config, err)
                : yaml_error(yaml_root(doc), err, "key \"judge\" is missing");
     yaml_destroy(doc);
     return rc;
@@ -338,7 +338,7 @@ static int merge_exit_code(const struct report_merge *merge, const struct invent
 {
     if (merge->skipped.count || inventory_is_incomplete(inventory))
         return 4;
-    return inventory->total_outliers || judge_accused_nodes(inventory) ? 3 : 0;
+    return inventory_action(inventory) == ACTION_DRAIN ? 3 : 0;
 }
 
 /* By time, then by name: in which order files are given changes nothing. */

@@ -18,11 +18,11 @@
 #include "report/summary.h"
 #include "survey/root/recording.h"
 
-enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers)
+enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, bool drain)
 {
     if (unmeasured || lost_ranks)
         return SURVEY_EXIT_INCOMPLETE;
-    return outliers ? SURVEY_EXIT_OUTLIERS : SURVEY_EXIT_OK;
+    return drain ? SURVEY_EXIT_OUTLIERS : SURVEY_EXIT_OK;
 }
 
 /* A flag and the file that it names; NULL: not given. */
@@ -210,7 +210,7 @@ int emit_inventory(const struct emit_input *input, enum survey_exit *out_code, s
     if (!rc) {
         inventory.exit_code =
             (int)emit_exit_code(inventory.total_unmeasured, inventory.total_lost_ranks,
-                                inventory.total_outliers + judge_accused_nodes(&inventory));
+                                inventory_action(&inventory) == ACTION_DRAIN);
         if (target.options->anonymous)
             emit_anonymise(input, &inventory, &target);
         rc = emit_write(&target, &inventory, out_code, err);

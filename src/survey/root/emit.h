@@ -15,7 +15,7 @@
 #include "survey/start/exit_file.h"
 
 /* Incomplete (4) takes precedence over outliers (3). */
-enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, size_t outliers);
+enum survey_exit emit_exit_code(size_t unmeasured, size_t lost_ranks, bool drain);
 
 /* Refuses outputs that would replace a file that the survey reads; `output` is the path of the
  * inventory. A baseline may be replaced, since the new inventory is one too. -EINVAL. */

@@ -1,0 +1,194 @@
+/* The site's policy: what it makes of verdicts and losses, what it refuses, and what judging a
+ * fleet gives with it. */
+#include "../check.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/yaml.h"
+#include "judge/policy.h"
+#include "made.h"
+
+static int policy_of(const char *text, struct policy *policy, struct err *err)
+{
+    struct yaml_doc *doc = NULL;
+    if (yaml_read_text(text, strlen(text), "p.yaml", &yaml_limits_config, &doc, err))
+        fail_msg("%s: %s", text, err->text);
+    int rc = policy_read(yaml_get(yaml_root(doc), "policy"), policy, err);
+    yaml_destroy(doc);
+    return rc;
+}
+
+#define OF(name) VERDICT_##name
+#define DO(name) ACTION_##name
+
+static void actions(void **state)
+{
+    (void)state;
+    static const char usual[] = "other: 1\n", two[] = "policy: {tell: 1 %, drain: 8 %}\n";
+    static const char own[] = "policy: {degraded: {alert: 3 %, drain: 8 %}, failing: alert}\n";
+    static const char late[] = "policy: {tell: 3 %}\n", early[] = "policy: {drain: 0.005}\n";
+    static const char none[] =
+        "policy: {unknown: nothing, built_slower: nothing, degraded: tell}\n";
+    static const struct {
+        const char *policy;
+        enum verdict verdict;
+        double loss;
+        bool unsure;
+        enum action action;
+    } cases[] = {
+        {usual, OF(FAILING), NAN, false, DO(DRAIN)},
+        {usual, OF(FAILING), 0.001, false, DO(DRAIN)},
+        {usual, OF(FAILING), NAN, true, DO(TELL)},
+        {usual, OF(DEGRADED), 0.0099, false, DO(NOTHING)},
+        {usual, OF(DEGRADED), 0.01, false, DO(TELL)},
+        {usual, OF(DEGRADED), 0.0199, false, DO(TELL)},
+        {usual, OF(DEGRADED), 0.02, false, DO(ALERT)},
+        {usual, OF(DEGRADED), 0.0499, false, DO(ALERT)},
+        {usual, OF(DEGRADED), 0.05, false, DO(DRAIN)},
+        {usual, OF(DEGRADED), 0.9, true, DO(TELL)},
+        {usual, OF(DEGRADED), 0.001, true, DO(NOTHING)},
+        {usual, OF(DEGRADED), NAN, false, DO(ALERT)},
+        {usual, OF(MISCONFIGURED), NAN, false, DO(ALERT)},
+        {usual, OF(MISCONFIGURED), 0.06, false, DO(DRAIN)},
+        {usual, OF(MISMATCHED), 0.5, false, DO(ALERT)},
+        {usual, OF(MISMATCHED), 0.001, false, DO(NOTHING)},
+        {usual, OF(UNSTEADY), NAN, false, DO(ALERT)},
+        {usual, OF(BUILT_SLOWER), 0.021, false, DO(TELL)},
+        {usual, OF(BUILT_SLOWER), 0.5, false, DO(TELL)},
+        {usual, OF(UNKNOWN), NAN, false, DO(TELL)},
+        {two, OF(DEGRADED), 0.06, false, DO(ALERT)},
+        {two, OF(DEGRADED), 0.08, false, DO(DRAIN)},
+        {two, OF(MISCONFIGURED), 0.079, false, DO(ALERT)},
+        {two, OF(FAILING), NAN, false, DO(DRAIN)},
+        {own, OF(DEGRADED), 0.025, false, DO(TELL)},
+        {own, OF(DEGRADED), 0.07, false, DO(ALERT)},
+        {own, OF(MISCONFIGURED), 0.07, false, DO(DRAIN)},
+        {own, OF(FAILING), NAN, false, DO(ALERT)},
+        {late, OF(DEGRADED), 0.025, false, DO(NOTHING)},
+        {late, OF(DEGRADED), 0.03, false, DO(ALERT)},
+        {early, OF(DEGRADED), 0.005, false, DO(DRAIN)},
+        {early, OF(DEGRADED), 0.004, false, DO(NOTHING)},
+        {none, OF(UNKNOWN), NAN, false, DO(NOTHING)},
+        {none, OF(FAILING), NAN, true, DO(NOTHING)},
+        {none, OF(BUILT_SLOWER), 0.03, false, DO(NOTHING)},
+        {none, OF(DEGRADED), 0.3, false, DO(TELL)},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct policy policy;
+        struct err err = {0};
+        if (policy_of(cases[i].policy, &policy, &err))
+            fail_msg("%s: %s", cases[i].policy, err.text);
+        enum action action =
+            policy_action(&policy, cases[i].verdict, cases[i].loss, !cases[i].unsure);
+        if (action != cases[i].action)
+            fail_msg("case %zu: %s, expected %s", i, action_name(action),
+                     action_name(cases[i].action));
+        policy_fini(&policy);
+    }
+}
+
+/* The shipped file says what a file without a policy has. */
+static void shipped(void **state)
+{
+    (void)state;
+    struct yaml_doc *doc = NULL;
+    struct policy usual, given;
+    struct err err = {0};
+    assert_int_equal(yaml_read_file(SURVEY_CONFIG, &yaml_limits_config, &doc, &err), 0);
+    assert_non_null(yaml_get(yaml_root(doc), "policy"));
+    assert_int_equal(policy_read(yaml_get(yaml_root(doc), "policy"), &given, &err), 0);
+    assert_int_equal(policy_read(NULL, &usual, &err), 0);
+    static const double losses[] = {NAN, 0, 0.01, 0.02, 0.05, 1};
+    for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
+        for (size_t i = 0; i < COUNT_OF(losses); i++)
+            for (int sure = 0; sure < 2; sure++)
+                assert_int_equal(policy_action(&given, (enum verdict)verdict, losses[i], sure),
+                                 policy_action(&usual, (enum verdict)verdict, losses[i], sure));
+    assert_int_equal(given.weight_count, 0);
+    policy_fini(&given);
+    yaml_destroy(doc);
+}
+
+static void jobs(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "policy:\n  job: b\n  jobs: {a: {main: 0}, b: {main: 0.5, host: 0, l2: 1}}\n";
+    static const struct {
+        const char *metric;
+        double cost;
+    } cases[] = {{"main.bandwidth.read", 0.04},
+                 {"host.bandwidth.h2d", 0},
+                 {"l2.latency", 0.08},
+                 {"clock.sm", 0.08},
+                 {"main_other", 0.08}};
+    struct policy policy;
+    struct err err = {0};
+    if (policy_of(text, &policy, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_true(policy_cost(&policy, cases[i].metric, 0.08) == cases[i].cost);
+    policy_fini(&policy);
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"policy: {broken: drain}\n", "p.yaml:1:10: unknown key \"broken\""},
+        {"policy: {degarded: drain}\n", "did you mean \"degraded\"?"},
+        {"policy: [drain]\n", "p.yaml:1:9: expected a mapping (key: value), found a list"},
+        {"policy:\n  degraded: reboot\n",
+         "p.yaml:2:13: expected one of nothing, tell, alert, drain; found \"reboot\""},
+        {"policy: {unknown: drain}\n",
+         "p.yaml:1:19: expected one of nothing, tell; found \"drain\""},
+        {"policy: {built_slower: alert}\n", "expected one of nothing, tell; found \"alert\""},
+        {"policy: {unknown: {alert: 1 %}}\n", "unknown key \"alert\""},
+        {"policy: {tell: 3 %, alert: 2 %}\n",
+         "p.yaml:1:28: alert from 2 % on is below tell from 3 % on: expected tell <= alert <= "
+         "drain"},
+        {"policy:\n  alert: 6 %\n  drain: 5 %\n",
+         "p.yaml:3:10: drain from 5 % on is below alert from 6 % on"},
+        {"policy: {tell: 3 %, drain: 2 %}\n", "drain from 2 % on is below tell from 3 % on"},
+        {"policy: {degraded: {tell: 9 %, drain: 8 %}}\n",
+         "p.yaml:1:39: drain from 8 % on is below tell from 9 % on"},
+        {"policy: {drain: -1 %}\n",
+         "p.yaml:1:17: expected a share from 0 % to 100 %, found \"-1 %\""},
+        {"policy: {drain: 101 %}\n", "expected a share from 0 % to 100 %, found \"101 %\""},
+        {"policy: {drain: 5}\n", "expected a share from 0 % to 100 %, found \"5\""},
+        {"policy: {drain: much}\n",
+         "p.yaml:1:17: expected a share such as 5 % or 0.05, found \"much\""},
+        {"policy: {drain: 5 % %}\n", "expected a share such as 5 % or 0.05"},
+        {"policy: {drain: 5 per cent}\n", "expected a share such as 5 % or 0.05"},
+        {"policy: {drain: nan}\n", "expected a share"},
+        {"policy: {drain: \"\"}\n", "expected a share such as 5 % or 0.05"},
+        {"policy: {drain: [5]}\n", "expected a share such as 5 % or 0.05"},
+        {"policy: {job: a}\n", "p.yaml:1:15: expected the name of one of `jobs`, found \"a\""},
+        {"policy: {job: a, jobs: {b: {main: 1}}}\n", "expected the name of one of `jobs`"},
+        {"policy: {jobs: {b: {maim: 1}}}\n",
+         "p.yaml:1:21: expected the first word of a judged figure, such as main, l2 or host; "
+         "found \"maim\""},
+        {"policy: {jobs: {b: {main: 2}}}\n", "p.yaml:1:27: 2 is outside 0 to 1"},
+        {"policy: {jobs: {b: 1}}\n", "expected a mapping"},
+        {"policy: {jobs: 1}\n", "expected a mapping"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct policy policy;
+        struct err err = {0};
+        char shown[1024];
+        if (!policy_of(cases[i].text, &policy, &err))
+            fail_msg("not refused: %s", cases[i].text);
+        if (!strstr(err_format(&err, shown, sizeof shown), cases[i].message))
+            fail_msg("%s: %s, expected %s", cases[i].text, shown, cases[i].message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(actions), cmocka_unit_test(shipped),
+                                       cmocka_unit_test(jobs), cmocka_unit_test(refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
