@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whole GPUs drawn at random, with all that the profile `full` looks at: whole_gpus.py SURVEY COUNT [SEED [AT_ONCE]].
+"""Whole GPUs drawn at random, with all that the profile `full` looks at: whole_gpus.py SURVEY COUNT [SEED [AT_ONCE [NUMBER]]].
 
 As gpus.py, and every GPU also has TLBs, instructions, caches of instructions, clusters, banks of shared memory and
 limits of its streams. All probes run in one survey, so that one may disturb the other. Fails when a value was wrong and
-called confident.
+called confident. NUMBER: only this GPU of the seed.
 """
 import pathlib
 import random
@@ -282,9 +282,12 @@ def main():
     program, count = sys.argv[1], int(sys.argv[2])
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 20261118
     at_once = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    only = int(sys.argv[5]) if len(sys.argv) > 5 else None
     names = instruction_names(pathlib.Path(__file__).resolve().parents[2])
 
     def judge_one(number):
+        if only not in (None, number):
+            return []
         gpu = draw_gpu(random.Random(seed * 1000 + number), number, names)
         memory = gpus.measure(program, gpu, ['--profile', 'full'])
         return gpus.judge(memory, truths_of(gpu, memory), True)
