@@ -99,6 +99,12 @@ static void levels_are_told(void **state)
          "tlb: [{entries: 96, ways: 3, page: 2 MiB, miss_cycles: 60, scope: gpc}]\n",
          1,
          {{96, 32, 3, 0, 2 * M, 60, 4}}},
+        /* Spread pages are an even number of pages apart: four of them miss in one set. */
+        {"4 GiB",
+         plain_l2,
+         "tlb: [{entries: 6, ways: 3, page: 1 MiB, miss_cycles: 90}]\n",
+         1,
+         {{6, 2, 3, 0, 1 * M, 90, 1}}},
         {"2 GiB",
          plain_l2,
          "tlb: [{entries: 48, page: 1 MiB, policy: random, miss_cycles: 100, scope: tpc}]\n",

@@ -14,9 +14,10 @@ enum {
     LINES_MIN = 1024,    /* of one figure, on different places of L2 */
     JOBS_MIN = 3,
     JOBS_MAX = 48,
-    APART_BYTES = 512, /* of two lines in a page: beyond the reach of a fetch */
-    TIMED_MIN = 96,    /* loads of a job */
-    FEW_PAGES = 128,   /* are warmed several times: not every TLB takes a page at once */
+    LINES_FEW = 4 * JOBS_MAX, /* of one, two and three pages, so that their error is that of four */
+    APART_BYTES = 512,        /* of two lines in a page: beyond the reach of a fetch */
+    TIMED_MIN = 96,           /* loads of a job */
+    FEW_PAGES = 128,          /* are warmed several times: not every TLB takes a page at once */
     FEW_PASSES = 6,
     DRIFTS = PAGE_CHASE_DRIFT_LINES / 2,
 };
@@ -131,9 +132,10 @@ static void take_middle(struct device_answer *answers, size_t count, uint64_t pa
 int page_chase_measure(struct probe_context *context, uint64_t stride, uint64_t pages,
                        struct page_cycles *out_cycles, struct err *err)
 {
-    struct device_job jobs[JOBS_MAX] = {0};
+    struct device_job jobs[LINES_FEW] = {0};
     struct device_answer *answers;
-    size_t count = page_chase_at_most(LINES_MIN / pages + JOBS_MIN, JOBS_MAX);
+    size_t count = page_chase_at_most(LINES_MIN / pages + JOBS_MIN,
+                                      pages < LINES_FEW / JOBS_MAX ? LINES_FEW / pages : JOBS_MAX);
     uint64_t passes = (TIMED_MIN + pages - 1) / pages;
     for (size_t i = 0; i < count; i++) {
         struct device_array array = page_chase_array(stride, pages, i);
