@@ -21,9 +21,12 @@ enum {
     LEAST_BYTES = 256, /* whether more than this fits is measured before it is timed */
 };
 
-/* Ratio of the lines that this cache would have at twice the line length to those of the cache
- * before it. Below this they cannot be told apart. */
-static const double HIDDEN = 1.25;
+/* Ratio of the lines that this cache would have if they were one fetch unit longer to those of the
+ * cache before it. Below this they cannot be told apart. A cache that replaces at random keeps some
+ * lines for several times as many loads as it has lines. They hit although this cache no longer has
+ * them. Above the ratio they are fewer than a tenth of this cache's own, even if most ways are
+ * chosen as seldom as Fermi's: a share exp(-ratio / 1.5) of the lines there. */
+static const double HIDDEN = 2;
 
 const char *cache_metric(char buffer[CACHE_METRIC_MAX], const char *memory, const char *attribute)
 {
@@ -77,7 +80,8 @@ static bool cache_hidden_by_l1(const struct probe_context *context, const struct
     double before_lines = before->line_bytes
                               ? before->resident_bytes / (double)before->line_bytes
                               : (double)before->region_high_bytes / (double)before->fetch_bytes;
-    return study->resident_bytes / (2 * (double)study->line_bytes) < HIDDEN * before_lines;
+    return study->resident_bytes / (double)(study->line_bytes + study->fetch_bytes) <
+           HIDDEN * before_lines;
 }
 
 /* Adds .fetch and .line; unsupported if the path is not cached, as in the other reports. In a
