@@ -76,6 +76,10 @@ static void not_saturated(void **state)
     assert_int_equal(measures_get(&all, "surface.l2_threads.saturated")->bound, MEASURE_AT_LEAST);
     assert_int_equal(measures_get(&all, "surface.l2_threads.knee")->bound, MEASURE_AT_LEAST);
     measures_fini(&all);
+    /* Bent, and yet not level: the latency rises with the load. */
+    all = probe_model(500, 4000, ", l2_loaded_cycles: 3000");
+    assert_int_equal(measures_get(&all, "surface.l2_threads.saturated")->bound, MEASURE_AT_LEAST);
+    measures_fini(&all);
 }
 
 /* The curve of 512 threads of a surface: of 17 values the one at an index. */

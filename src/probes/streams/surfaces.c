@@ -52,7 +52,7 @@ struct surface_measured {
 /* The highest rate of a curve, and where 90 % of it are reached first, interpolated. */
 struct surface_knee {
     double saturated, spread, at;
-    bool rising; /* only the last points reach it: more would be reached further on */
+    bool rising; /* the second half of the curve still rises: more may be reached further on */
 };
 
 enum {
@@ -70,8 +70,9 @@ enum {
 
 static const uint64_t MAIN_MIN_BYTES = UINT64_C(64) << 20, SIZES_MIN_BYTES = UINT64_C(256) << 20;
 
-/* A curve that rises in proportion to x until the end reaches 90 % at 0.9 of its last x. */
-static const double SATURATED = 0.9, RISING = 0.85;
+/* The knee is where SATURATED of the highest rate is reached. The curve has levelled off if LEVEL
+ * of it is reached in the first half: twice as much in flight adds little then. */
+static const double SATURATED = 0.9, LEVEL = 0.97;
 
 static const char *axis_name(enum surface_axis axis)
 {
@@ -271,7 +272,9 @@ static bool surface_knee_of(const struct surface_measured *measured, size_t seri
         x = xs[i];
         y = gbs[i];
     }
-    knee.rising = knee.at > RISING * xs[last];
+    knee.rising = true;
+    for (size_t i = 0; i < last && xs[i] <= xs[last] / 2; i++)
+        knee.rising = knee.rising && !(gbs[i] >= LEVEL * knee.saturated);
     *out_knee = knee;
     return true;
 }
