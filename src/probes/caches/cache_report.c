@@ -21,12 +21,9 @@ enum {
     LEAST_BYTES = 256, /* whether more than this fits is measured before it is timed */
 };
 
-/* Ratio of the lines that this cache would have if they were one fetch unit longer to those of the
- * cache before it. Below this they cannot be told apart. A cache that replaces at random keeps some
- * lines for several times as many loads as it has lines. They hit although this cache no longer has
- * them. Above the ratio they are fewer than a tenth of this cache's own, even if most ways are
- * chosen as seldom as Fermi's: a share exp(-ratio / 1.5) of the lines there. */
-static const double HIDDEN = 2;
+/* The lines that were seen, less all that the cache before may have added, are more than this many
+ * times those of a cache with lines of twice the length; otherwise they cannot be told apart. */
+static const double HIDDEN = 1.1;
 
 const char *cache_metric(char buffer[CACHE_METRIC_MAX], const char *memory, const char *attribute)
 {
@@ -70,8 +67,9 @@ static int cache_confirm_line(struct probe_context *context, const struct study 
     return 0;
 }
 
-/* Strides beyond the line show how many lines there are, unless the cache before this one holds
- * about as many itself. That happens with constant L1.5 if it has few, long lines. */
+/* Strides beyond the line show how many lines there are, and those that only the cache before
+ * holds: if it replaces at random, it keeps some that this one no longer has. So constant L1.5 may
+ * seem to have more, shorter lines. */
 static bool cache_hidden_by_l1(const struct probe_context *context, const struct study *study)
 {
     const struct study *before = &context->studies[STUDY_CONSTANT_L1];
@@ -80,8 +78,8 @@ static bool cache_hidden_by_l1(const struct probe_context *context, const struct
     double before_lines = before->line_bytes
                               ? before->resident_bytes / (double)before->line_bytes
                               : (double)before->region_high_bytes / (double)before->fetch_bytes;
-    return study->resident_bytes / (double)(study->line_bytes + study->fetch_bytes) <
-           HIDDEN * before_lines;
+    return study->contrast_tags - before_lines <
+           HIDDEN * study->resident_bytes / (2 * (double)study->line_bytes);
 }
 
 /* Adds .fetch and .line; unsupported if the path is not cached, as in the other reports. In a

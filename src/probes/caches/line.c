@@ -398,6 +398,7 @@ static void keep_contrast(struct study *study, const struct line_evidence *e,
         if ((double)o->units < CONTRAST * h.line || tags <= best)
             continue;
         best = tags;
+        study->contrast_tags = tags;
         study->contrast_units = o->units;
         study->contrast_elements = o->layout.elements;
     }

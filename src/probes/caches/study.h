@@ -70,6 +70,7 @@ struct study {
 
     /* The stride in fetch units, and the elements, that show best that lines are skipped. */
     uint64_t contrast_units, contrast_elements;
+    double contrast_tags; /* of these elements, resident at once */
 
     uint64_t reach_bytes; /* where misses begin in the sweep; 0: not swept */
     bool size_by_sweep;   /* reach_bytes is the size reported, else resident_bytes */
