@@ -84,6 +84,22 @@ static void bandwidths(void **state)
     measures_fini(&measures);
 }
 
+/* In an L2 of 1 MiB all SMs together would read the same lines at once. */
+static void small_l2(void **state)
+{
+    (void)state;
+    char *model = str_copy(MODEL), *size = strstr(model, "16 MiB");
+    memcpy(size, " 1 MiB", strlen("16 MiB"));
+    struct measures measures = probed_run(
+        &(struct probed){.model = model, .profile = PROFILE_FULL, .list = "die.bandwidth"});
+    const struct measure *together = measures_get(&measures, "die.bandwidth.together");
+    assert_int_equal(together->status, MEASURE_UNSUPPORTED);
+    assert_non_null(strstr(together->reason, "L2 is too small"));
+    probed_expect(&measures, "die.bandwidth.alone", 64, "alone");
+    measures_fini(&measures);
+    free(model);
+}
+
 /* GPCs of CPCs with 6, 6 and 4 SMs: each CPC gets the same, so the SMs of the small ones get 1.5
  * times as much as the others. */
 static void cpcs_share_alike(void **state)
@@ -196,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slow_sm),
         cmocka_unit_test(bandwidths),
+        cmocka_unit_test(small_l2),
         cmocka_unit_test(cpcs_share_alike),
         cmocka_unit_test(regions),
         cmocka_unit_test(groups_are_slices),
