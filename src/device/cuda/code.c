@@ -302,20 +302,30 @@ enum { OTHERS_MAX = 1000 };
  * two jobs do not meet. */
 enum { TRIES = 10 };
 
+/* The compute capability, such as 90. -ENOTSUP if the machine code of such GPUs cannot be checked.
+ */
+static int checkable_capability(struct cuda_gpu *gpu, uint32_t *out_capability, struct err *err)
+{
+    int major = 0, minor = 0, rc = cuda_capability(gpu, &major, &minor, err);
+    if (rc)
+        return rc;
+    *out_capability = (uint32_t)(10 * major + minor);
+    if (*out_capability < VOLTA_CAPABILITY)
+        return err_set(err, -ENOTSUP, "the machine code of GPUs before Volta cannot be checked");
+    return 0;
+}
+
 static int prepare_straight(struct cuda_gpu *gpu, struct err *err)
 {
     const uint64_t written = DEVICE_STRAIGHT_MAX + DEVICE_STRAIGHT_SECOND_MAX;
     struct code_program program = {0};
     struct strbuf text = {0};
-    int major = 0, minor = 0;
+    uint32_t capability;
     if (gpu->straight_module)
         return 0;
-    int rc = cuda_capability(gpu, &major, &minor, err);
+    int rc = checkable_capability(gpu, &capability, err);
     if (rc)
         return rc;
-    uint32_t capability = (uint32_t)(10 * major + minor);
-    if (capability < VOLTA_CAPABILITY)
-        return err_set(err, -ENOTSUP, "the machine code of GPUs before Volta cannot be checked");
     const struct code_target target = {capability, gpu->driver->version};
     code_text_write_straight(&target, &text);
     rc = code_program_compile(gpu, &text, "straight", capability, true, &program, err);
@@ -456,16 +466,13 @@ static int prepare_walk(struct cuda_gpu *gpu, uint32_t stride, struct err *err)
 {
     struct code_program program;
     struct walk_text walk = {.stride = stride, .blocks = TRIAL_BLOCKS};
-    int major = 0, minor = 0;
+    uint32_t capability;
     size_t size = 0;
     if (gpu->walk_module && gpu->walk_stride == stride)
         return 0;
-    int rc = cuda_capability(gpu, &major, &minor, err);
+    int rc = checkable_capability(gpu, &capability, err);
     if (rc)
         return rc;
-    uint32_t capability = (uint32_t)(10 * major + minor);
-    if (capability < VOLTA_CAPABILITY)
-        return err_set(err, -ENOTSUP, "the machine code of GPUs before Volta cannot be checked");
     rc = compile_walk(gpu, capability, &walk, &program, err);
     if (rc)
         return rc;

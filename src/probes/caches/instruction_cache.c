@@ -514,22 +514,34 @@ static int instruction_cache_report(struct probe_context *context, const struct 
     return 0;
 }
 
-static int instruction_cache_run(struct probe_context *context, struct err *err)
+/* The curves of some SMs and their levels. Without any if the metric says why instead. */
+static int measure_curves(struct probe_context *context, const char *metric,
+                          int (*measure)(struct probe_context *, uint32_t, struct found *,
+                                         struct err *),
+                          struct found *found, struct err *err)
 {
-    static const char metric[] = "instruction_cache.levels";
-    struct found found = {0};
     struct err own = {0};
     size_t count = level_sm_count(context, CURVES);
     int rc = 0;
     for (size_t i = 0; i < count && !rc; i++)
-        rc = measure_curve(context, (uint32_t)level_sm(context, i, count), &found, &own);
-    if (rc == -ENOSYS) {
-        repeats_unsupported(context, metric, own.text);
+        rc = measure(context, (uint32_t)level_sm(context, i, count), found, &own);
+    if (!rc) {
+        count_levels(found);
         return 0;
     }
-    if (rc)
+    found->curve_count = 0;
+    if (rc != -ENOSYS)
         return repeats_end(context, metric, rc, &own, err);
-    count_levels(&found);
+    repeats_unsupported(context, metric, own.text);
+    return 0;
+}
+
+static int instruction_cache_run(struct probe_context *context, struct err *err)
+{
+    struct found found = {0};
+    int rc = measure_curves(context, "instruction_cache.levels", measure_curve, &found, err);
+    if (rc || !found.curve_count)
+        return rc;
     if (!found.level_count)
         return err_set(err, -ENODATA,
                        "no range of code lengths has a constant cost per instruction");
@@ -682,20 +694,10 @@ static bool report_sub_core(struct probe_context *context, const struct found *f
 
 static int jumping_code_run(struct probe_context *context, struct err *err)
 {
-    static const char metric[] = "instruction_cache.l0.size";
     struct found found = {0};
-    struct err own = {0};
-    size_t count = level_sm_count(context, CURVES);
-    int rc = 0;
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = measure_jumps(context, (uint32_t)level_sm(context, i, count), &found, &own);
-    if (rc == -ENOSYS) {
-        repeats_unsupported(context, metric, own.text);
-        return 0;
-    }
-    if (rc)
-        return repeats_end(context, metric, rc, &own, err);
-    count_levels(&found);
+    int rc = measure_curves(context, "instruction_cache.l0.size", measure_jumps, &found, err);
+    if (rc || !found.curve_count)
+        return rc;
     if (found.level_count)
         report_jumps(context, &found, report_sub_core(context, &found) ? 1 : 0);
     return 0;
