@@ -2,19 +2,21 @@
  * beside it takes a share of one of the GPU's memories. So a loss of known size can be had on a
  * healthy card without changing a setting.
  *
- * PARASITE="main 138" takes 138 GB/s of main memory; "l2 285" of L2; "host 1.6" of the link to the
- * host; "issue 3" takes 3 % of the SMs' issue slots; "none 0" nothing.
- * PARASITE_TRUTH=FILE: when the program opens the GPU and when it closes it, streams of the shim's
- * own measure what the parasite leaves. Lines are added to FILE: phase (0: opened, 1: closed),
- * repetition, figure, GB/s without the parasite, GB/s with it.
+ * PARASITE="main 138 140" takes 138 GB/s of main memory by reading while the program reads, and
+ * 140 GB/s by writing while it writes; "l2 285 145" of L2; "host 1.6 1.6" of the link to the host,
+ * towards the GPU and back; "none 0 0" nothing.
+ * PARASITE_TRUTH=FILE: when the program opens the GPU and when it ends, streams of the shim's own
+ * measure what the parasite leaves. Lines are added to FILE: phase (0: opened, 1: ended), figure,
+ * GB/s without the parasite, GB/s with it.
  *
- * The parasite is started before an event is recorded, so that it already runs when a stream is
- * timed, and after a kernel is launched: chases may need a whole SM, and the parasite then takes
- * the others. It ends when the program has waited for its stream. So no call that waits for the
- * whole GPU waits for the parasite for long. */
+ * The parasite is started before an event is recorded, which programs do before they time a stream
+ * or a copy, and ends when the program has waited for its stream. So latencies, which are timed on
+ * the GPU, are measured without it, and no call that waits for the whole GPU waits for the parasite
+ * for long. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +59,8 @@ static struct {
 
 extern const char parasite_fatbin[];
 
-enum { STOP_AT = 0, ARRIVED_AT = 128, TAKEN_AT = 256, COUNTER_AT = 384, WORDS_BYTES = 512 };
-enum { LIMIT_MS = 20, RENEW_MS = 12, PATIENCE_MS = 5, HOST_BLOCKS = 8, REPEATS = 2 };
+enum { ORDERS_AT = 0, ARRIVED_AT = 128, COUNTER_AT = 256, WORDS_BYTES = 512 };
+enum { LIMIT_MS = 20, RENEW_MS = 12, PATIENCE_MS = 5, HOST_BLOCKS = 8, WRITERS_MAX = 64 };
 
 static const uint64_t MAIN_BYTES = UINT64_C(256) << 20, L2_BYTES = 2 << 20, HOST_BYTES = 8 << 20;
 
@@ -74,6 +76,7 @@ static struct {
     CUevent begin, end;
     CUdeviceptr words, memory;
     void *host; /* of the parasite, for the link */
+    enum parasite_mode mode;
     volatile uint32_t *resident;
     uint32_t sms, late;
 } parasite;
@@ -99,13 +102,22 @@ static double now_ms(void)
 static void parasite_stop(void)
 {
     if (parasite.running)
-        CHECK(cuMemsetD32Async(parasite.words + STOP_AT, parasite.work.epoch, 1,
-                               parasite.stop_stream));
+        CHECK(cuMemsetD32Async(parasite.words + ORDERS_AT + offsetof(struct parasite_orders, stop),
+                               parasite.work.epoch, 1, parasite.stop_stream));
     parasite.running = false;
 }
 
-/* wait: until all its blocks run. */
-static void parasite_start(bool wait)
+static void parasite_change(enum parasite_mode mode)
+{
+    if (!parasite.take || mode == parasite.mode)
+        return;
+    CHECK(cuMemsetD32Async(parasite.words + ORDERS_AT + offsetof(struct parasite_orders, mode),
+                           mode, 1, parasite.stop_stream));
+    parasite.mode = mode;
+}
+
+/* Returns when all its blocks run. */
+static void parasite_start(void)
 {
     if (!parasite.take || parasite.broken)
         return;
@@ -117,7 +129,7 @@ static void parasite_start(bool wait)
     parasite.running = CHECK(cuLaunchKernel(parasite.take, parasite.blocks, 1, 1, PARASITE_THREADS,
                                             1, 1, 0, parasite.stream, parameters, NULL));
     parasite.started_ms = now_ms();
-    while (wait && *parasite.resident != parasite.work.epoch) {
+    while (*parasite.resident != parasite.work.epoch) {
         if (now_ms() - parasite.started_ms > PATIENCE_MS) {
             parasite.late++;
             break;
@@ -137,7 +149,6 @@ static const struct figure {
     {"l2.write", "truth_write", 24 << 20, UINT64_C(12) << 30, NULL},
     {"host.h2d", NULL, 32 << 20, 128 << 20, "host"},
     {"host.d2h", NULL, 32 << 20, 128 << 20, "host"},
-    {"sm.fma", "truth_fma", TRUTH_CHUNK_BYTES, (uint64_t)10000 * TRUTH_CHUNK_BYTES, "issue"},
 };
 enum { FIGURES = sizeof figures / sizeof *figures };
 
@@ -146,6 +157,7 @@ static void truth_launch(const struct figure *figure, CUdeviceptr memory, void *
 {
     if (!figure->kernel) {
         bool up = strcmp(figure->name, "host.h2d") == 0;
+        parasite_change(up ? PARASITE_READS : PARASITE_WRITES);
         for (uint64_t at = 0; at < bytes; at += figure->footprint_bytes) {
             if (up)
                 CHECK(cuMemcpyHtoDAsync(memory, host, figure->footprint_bytes,
@@ -157,6 +169,7 @@ static void truth_launch(const struct figure *figure, CUdeviceptr memory, void *
         return;
     }
     CUfunction function = NULL;
+    parasite_change(strcmp(figure->kernel, "truth_write") == 0 ? PARASITE_WRITES : PARASITE_READS);
     uint32_t chunks = (uint32_t)(figure->footprint_bytes / TRUTH_CHUNK_BYTES);
     uint32_t tickets = (uint32_t)(bytes / TRUTH_CHUNK_BYTES);
     CUdeviceptr counter = parasite.words + COUNTER_AT;
@@ -171,8 +184,9 @@ static double truth_gbs(const struct figure *figure, CUdeviceptr memory, void *h
 {
     float ms = 0;
     if (on)
-        parasite_start(true);
-    truth_launch(figure, memory, host, figure->footprint_bytes); /* fills TLBs and L2 */
+        parasite_start();
+    /* Fills TLBs and L2, and gives the parasite time to change. */
+    truth_launch(figure, memory, host, figure->bytes / 8);
     CHECK(cuEventRecord(parasite.begin, parasite.truth_stream));
     truth_launch(figure, memory, host, figure->bytes);
     CHECK(cuEventRecord(parasite.end, parasite.truth_stream));
@@ -196,20 +210,17 @@ static void truth_measure(int phase)
         CHECK(
             cuMemsetD32Async(memory, TRUTH_WORD, (UINT64_C(1) << 30) / 4, parasite.truth_stream)) &&
         (!link || CHECK(cuMemHostAlloc(&host, 32 << 20, 0)))) {
-        for (int repeat = 0; repeat < REPEATS && !parasite.broken; repeat++) {
-            for (int f = 0; f < FIGURES; f++) {
-                if (figures[f].only && strcmp(figures[f].only, parasite.kind) != 0)
-                    continue;
-                double gbs[2];
-                gbs[repeat % 2] = truth_gbs(&figures[f], memory, host, repeat % 2);
-                gbs[!(repeat % 2)] = truth_gbs(&figures[f], memory, host, !(repeat % 2));
-                fprintf(file, "%d,%d,%s,%.2f,%.2f\n", phase, repeat, figures[f].name, gbs[0],
-                        gbs[1]);
-            }
+        for (int f = 0; f < FIGURES && !parasite.broken; f++) {
+            if (figures[f].only && strcmp(figures[f].only, parasite.kind) != 0)
+                continue;
+            double gbs[2]; /* the first one without the parasite, later with it */
+            gbs[phase] = truth_gbs(&figures[f], memory, host, phase);
+            gbs[!phase] = truth_gbs(&figures[f], memory, host, !phase);
+            fprintf(file, "%d,%s,%.2f,%.2f\n", phase, figures[f].name, gbs[0], gbs[1]);
         }
     }
     if (parasite.broken || parasite.late)
-        fprintf(file, "%d,0,failed,%d,%u\n", phase, parasite.broken, parasite.late);
+        fprintf(file, "%d,failed,%d,%u\n", phase, parasite.broken, parasite.late);
     fclose(file);
     if (memory)
         cu.cuMemFree(memory);
@@ -217,8 +228,8 @@ static void truth_measure(int phase)
         cu.cuMemFreeHost(host);
 }
 
-/* Memory for the parasite to load from. */
-static void parasite_take_memory(double gbs, double hz)
+/* Memory for the parasite to take from. */
+static void parasite_take_memory(const double *gbs, double hz)
 {
     uint64_t bytes = MAIN_BYTES;
     if (strcmp(parasite.kind, "host") == 0) {
@@ -234,16 +245,17 @@ static void parasite_take_memory(double gbs, double hz)
     }
     parasite.work.base = parasite.memory;
     parasite.work.pieces = bytes / PARASITE_PIECE_BYTES;
-    parasite.work.interval_cycles = (uint32_t)(parasite.blocks * (PARASITE_THREADS / 32) *
-                                               (double)PARASITE_PIECE_BYTES * hz / (gbs * 1e9));
+    for (int mode = 0; mode < PARASITE_MODES; mode++)
+        parasite.work.interval_cycles[mode] =
+            (uint32_t)(parasite.blocks * (PARASITE_THREADS / 32) * (double)PARASITE_PIECE_BYTES *
+                       hz / (gbs[mode] * 1e9));
 }
 
-static void parasite_prepare(CUdevice device, double amount)
+static void parasite_prepare(CUdevice device, const double *gbs)
 {
     int sms = 0, khz = 0;
     void *word = NULL;
     CUdeviceptr resident = 0;
-    bool issue = strcmp(parasite.kind, "issue") == 0;
     if (!CHECK(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device)) ||
         !CHECK(cuDeviceGetAttribute(&khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device)) ||
         !CHECK(cuModuleLoadData(&parasite.module, parasite_fatbin)) ||
@@ -261,29 +273,25 @@ static void parasite_prepare(CUdevice device, double amount)
     parasite.resident = word;
     *parasite.resident = 0;
     parasite.work = (struct parasite_work){.limit_cycles = (uint32_t)(khz * (double)LIMIT_MS),
-                                           .stop = parasite.words + STOP_AT,
+                                           .orders = parasite.words + ORDERS_AT,
                                            .arrived = parasite.words + ARRIVED_AT,
-                                           .taken = parasite.words + TAKEN_AT,
                                            .resident = resident};
-    if (issue)
-        parasite.work.interval_cycles = (uint32_t)(PARASITE_BURST / (amount / 100));
-    else if (amount > 0)
-        parasite_take_memory(amount, khz * 1e3);
+    if (gbs[PARASITE_READS] > 0 && gbs[PARASITE_WRITES] > 0)
+        parasite_take_memory(gbs, khz * 1e3);
     CHECK(cuStreamSynchronize(parasite.stream));
-    if (amount > 0)
-        CHECK(cuModuleGetFunction(&parasite.take, parasite.module,
-                                  issue ? "parasite_issue" : "parasite_load"));
+    if (parasite.memory)
+        CHECK(cuModuleGetFunction(&parasite.take, parasite.module, "parasite_take"));
 }
 
 static CUresult hook_retain(CUcontext *context, CUdevice device)
 {
     CUresult result = cu.cuDevicePrimaryCtxRetain(context, device);
-    double amount = 0;
+    double gbs[PARASITE_MODES];
     if (result != CUDA_SUCCESS || parasite.module ||
-        sscanf(getenv("PARASITE"), "%7s %lf", parasite.kind, &amount) != 2)
+        sscanf(getenv("PARASITE"), "%7s %lf %lf", parasite.kind, &gbs[0], &gbs[1]) != 3)
         return result;
     if (CHECK(cuCtxSetCurrent(*context))) {
-        parasite_prepare(device, amount);
+        parasite_prepare(device, gbs);
         truth_measure(0);
     }
     return result;
@@ -315,18 +323,49 @@ __attribute__((visibility("default"), noreturn)) void _exit(int code)
 
 static CUresult hook_record(CUevent event, CUstream stream)
 {
-    parasite_start(true);
+    parasite_start();
     return cu.cuEventRecord(event, stream);
+}
+
+/* The kernels of the program that write. */
+static CUfunction writers[WRITERS_MAX];
+static int writer_count;
+
+static CUresult hook_function(CUfunction *function, CUmodule module, const char *name)
+{
+    CUresult result = cu.cuModuleGetFunction(function, module, name);
+    bool known = result != CUDA_SUCCESS || !strstr(name, "write");
+    for (int i = 0; i < writer_count && !known; i++)
+        known = writers[i] == *function;
+    if (!known && writer_count < WRITERS_MAX)
+        writers[writer_count++] = *function;
+    return result;
 }
 
 static CUresult hook_launch(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned bx,
                             unsigned by, unsigned bz, unsigned shared, CUstream stream,
                             void **parameters, void **extra)
 {
-    CUresult result =
-        cu.cuLaunchKernel(function, x, y, z, bx, by, bz, shared, stream, parameters, extra);
-    parasite_start(false);
-    return result;
+    enum parasite_mode mode = PARASITE_READS;
+    for (int i = 0; i < writer_count; i++)
+        if (writers[i] == function)
+            mode = PARASITE_WRITES;
+    parasite_change(mode);
+    return cu.cuLaunchKernel(function, x, y, z, bx, by, bz, shared, stream, parameters, extra);
+}
+
+static CUresult hook_upload(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    if (parasite.host)
+        parasite_change(PARASITE_READS);
+    return cu.cuMemcpyHtoDAsync(to, from, bytes, stream);
+}
+
+static CUresult hook_download(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    if (parasite.host)
+        parasite_change(PARASITE_WRITES);
+    return cu.cuMemcpyDtoHAsync(to, from, bytes, stream);
 }
 
 static CUresult hook_wait(CUstream stream)
@@ -349,6 +388,9 @@ __attribute__((visibility("default"))) void *dlsym(void *restrict library,
         {SYMBOL_OF(cuDevicePrimaryCtxRelease), (void *)hook_release},
         {SYMBOL_OF(cuEventRecord), (void *)hook_record},
         {SYMBOL_OF(cuLaunchKernel), (void *)hook_launch},
+        {SYMBOL_OF(cuModuleGetFunction), (void *)hook_function},
+        {SYMBOL_OF(cuMemcpyHtoDAsync), (void *)hook_upload},
+        {SYMBOL_OF(cuMemcpyDtoHAsync), (void *)hook_download},
         {SYMBOL_OF(cuStreamSynchronize), (void *)hook_wait},
     };
     if (!real)

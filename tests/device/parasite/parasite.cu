@@ -1,12 +1,15 @@
-/* The parasite: a few warps that take a share of a memory, or of the SMs' issue slots, at a steady
- * rate. And the truth: streams of its own, by ticket, which see what the parasite leaves. */
+/* The parasite: a few warps that take a share of a memory at a steady rate. And the truth: streams
+ * of its own, by ticket, which see what the parasite leaves. */
 #include "parasite.h"
 
-static __device__ __forceinline__ uint32_t word_now(uint64_t at)
+static __device__ __forceinline__ struct parasite_orders orders_now(uint64_t at)
 {
-    uint32_t value;
-    asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-    return value;
+    struct parasite_orders orders;
+    asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(orders.stop), "=r"(orders.mode)
+                 : "l"(at)
+                 : "memory");
+    return orders;
 }
 
 /* Sleeping leaves the issue slots to others; a sleep takes up to twice as long as it was asked to.
@@ -26,69 +29,76 @@ static __device__ __forceinline__ void arrive(const struct parasite_work &work)
     }
 }
 
-/* Calls take(number) once per interval. A warp that is late catches up, but not more than eight
- * intervals. */
-template <typename F>
-static __device__ __forceinline__ void paced(const struct parasite_work &work, F take)
+static __device__ __forceinline__ uint32_t load_piece(uint64_t at, uint64_t policy)
+{
+    uint4 v[4];
+    uint32_t sum = 0;
+#pragma unroll
+    for (int u = 0; u < 4; u++)
+        asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0,%1,%2,%3}, [%4], %5;"
+                     : "=r"(v[u].x), "=r"(v[u].y), "=r"(v[u].z), "=r"(v[u].w)
+                     : "l"(at + u * 32 * sizeof(uint4)), "l"(policy));
+#pragma unroll
+    for (int u = 0; u < 4; u++)
+        sum ^= v[u].x ^ v[u].y ^ v[u].z ^ v[u].w;
+    return sum;
+}
+
+static __device__ __forceinline__ void store_piece(uint64_t at, uint64_t policy)
+{
+#pragma unroll
+    for (int u = 0; u < 4; u++)
+        asm volatile("st.global.L2::cache_hint.v4.u32 [%0], {%1,%1,%1,%1}, %2;" ::"l"(
+                         at + u * 32 * sizeof(uint4)),
+                     "r"(TRUTH_WORD), "l"(policy)
+                     : "memory");
+}
+
+static __device__ __forceinline__ long long interval_of(const struct parasite_work &work,
+                                                        uint32_t mode)
+{
+    return mode == PARASITE_WRITES ? work.interval_cycles[PARASITE_WRITES]
+                                   : work.interval_cycles[PARASITE_READS];
+}
+
+/* A warp that is late catches up, but not more than eight intervals. */
+extern "C" __global__ void __launch_bounds__(PARASITE_THREADS)
+    parasite_take(const struct parasite_work work)
 {
     const uint32_t warps = gridDim.x * (blockDim.x / 32);
     const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    const long long interval = work.interval_cycles, begin = clock64();
+    const long long begin = clock64();
+    struct parasite_orders orders = orders_now(work.orders);
+    long long interval = interval_of(work, orders.mode), look = begin;
     long long next = begin + interval * warp / warps;
-    uint64_t number = (uint64_t)work.epoch * 0x9e3779b1 + warp;
-    uint32_t taken = 0;
-    arrive(work);
-    while (next - begin < (long long)work.limit_cycles && word_now(work.stop) != work.epoch) {
-        wait_until(next);
-        take(number);
-        taken++;
-        number += warps;
-        next += interval;
-        if (clock64() - next > 8 * interval)
-            next = clock64();
-    }
-    if (threadIdx.x % 32 == 0)
-        atomicAdd((uint32_t *)work.taken, taken);
-}
-
-extern "C" __global__ void __launch_bounds__(PARASITE_THREADS)
-    parasite_load(const struct parasite_work work)
-{
-    uint64_t policy;
+    uint64_t number = (uint64_t)work.epoch * 0x9e3779b1 + warp, policy;
     uint32_t sum = 0;
     if (work.keep)
         asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
     else
         asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    paced(work, [&](uint64_t number) {
+    arrive(work);
+    while (next - begin < (long long)work.limit_cycles && orders.stop != work.epoch) {
         const uint64_t at = work.base + (number & (work.pieces - 1)) * PARASITE_PIECE_BYTES +
                             threadIdx.x % 32 * sizeof(uint4);
-        uint4 v[4];
-#pragma unroll
-        for (int u = 0; u < 4; u++)
-            asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0,%1,%2,%3}, [%4], %5;"
-                         : "=r"(v[u].x), "=r"(v[u].y), "=r"(v[u].z), "=r"(v[u].w)
-                         : "l"(at + u * 32 * sizeof(uint4)), "l"(policy));
-#pragma unroll
-        for (int u = 0; u < 4; u++)
-            sum ^= v[u].x ^ v[u].y ^ v[u].z ^ v[u].w;
-    });
+        wait_until(next);
+        if (orders.mode == PARASITE_WRITES)
+            store_piece(at, policy);
+        else
+            sum ^= load_piece(at, policy);
+        number += warps;
+        next += interval;
+        const long long now = clock64();
+        if (now - next > 8 * interval)
+            next = now;
+        if (now - look > PARASITE_LOOK_CYCLES) {
+            look = now;
+            orders = orders_now(work.orders);
+            interval = interval_of(work, orders.mode);
+        }
+    }
     if (sum == 0xffffffff)
-        *(uint32_t *)work.taken = sum; /* never: keeps the loads */
-}
-
-extern "C" __global__ void __launch_bounds__(PARASITE_THREADS)
-    parasite_issue(const struct parasite_work work)
-{
-    float a[4] = {1, 2, 3, 4};
-    const float by = 1.0f + (float)work.keep;
-    paced(work, [&](uint64_t) {
-#pragma unroll
-        for (int i = 0; i < PARASITE_BURST; i++)
-            asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(a[i % 4]) : "f"(by));
-    });
-    if (a[0] + a[1] + a[2] + a[3] == -1)
-        *(uint32_t *)work.taken = 0;
+        *(uint32_t *)work.arrived = sum; /* never: keeps the loads */
 }
 
 template <bool WRITES>
@@ -139,19 +149,4 @@ extern "C" __global__ void __launch_bounds__(TRUTH_THREADS, 3)
     truth_write(uint64_t base, uint32_t chunks, uint32_t tickets, uint64_t counter)
 {
     truth_stream<true>(base, chunks, tickets, counter);
-}
-
-/* `chunks` is not used: the same arguments as the streams. A ticket is a burst of every thread. */
-extern "C" __global__ void __launch_bounds__(TRUTH_THREADS, 3)
-    truth_fma(uint64_t base, uint32_t chunks, uint32_t tickets, uint64_t counter)
-{
-    float a[TRUTH_FMA_CHAINS] = {1, 2, 3, 4};
-    const float by = (float)(base & 1) + 1;
-#pragma unroll 1
-    for (uint32_t t = 0; t < tickets; t++)
-#pragma unroll
-        for (int i = 0; i < PARASITE_BURST; i++)
-            asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(a[i % TRUTH_FMA_CHAINS]) : "f"(by));
-    if (a[0] + a[1] + a[2] + a[3] == -1)
-        *(uint32_t *)counter = chunks;
 }
