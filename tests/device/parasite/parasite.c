@@ -3,8 +3,8 @@
  * healthy card without changing a setting.
  *
  * PARASITE="main 138 140" takes 138 GB/s of main memory by reading while the program reads, and
- * 140 GB/s by writing while it writes; "l2 285 145" of L2; "host 1.6 1.6" of the link to the host,
- * towards the GPU and back; "none 0 0" nothing.
+ * 140 GB/s by writing while it writes; "l2 285 0" of L2, while it reads only; "host 1.6 1.6" of the
+ * link to the host, towards the GPU and back; "none 0 0" nothing.
  * PARASITE_TRUTH=FILE: when the program opens the GPU and when it ends, streams of the shim's own
  * measure what the parasite leaves. Lines are added to FILE: phase (0: opened, 1: ended), figure,
  * GB/s without the parasite, GB/s with it.
@@ -152,12 +152,17 @@ static const struct figure {
 };
 enum { FIGURES = sizeof figures / sizeof *figures };
 
+static enum parasite_mode truth_mode(const struct figure *figure)
+{
+    bool reads = strstr(figure->name, ".read") || strstr(figure->name, ".h2d");
+    return reads ? PARASITE_READS : PARASITE_WRITES;
+}
+
 static void truth_launch(const struct figure *figure, CUdeviceptr memory, void *host,
                          uint64_t bytes)
 {
     if (!figure->kernel) {
-        bool up = strcmp(figure->name, "host.h2d") == 0;
-        parasite_change(up ? PARASITE_READS : PARASITE_WRITES);
+        bool up = truth_mode(figure) == PARASITE_READS;
         for (uint64_t at = 0; at < bytes; at += figure->footprint_bytes) {
             if (up)
                 CHECK(cuMemcpyHtoDAsync(memory, host, figure->footprint_bytes,
@@ -169,7 +174,6 @@ static void truth_launch(const struct figure *figure, CUdeviceptr memory, void *
         return;
     }
     CUfunction function = NULL;
-    parasite_change(strcmp(figure->kernel, "truth_write") == 0 ? PARASITE_WRITES : PARASITE_READS);
     uint32_t chunks = (uint32_t)(figure->footprint_bytes / TRUTH_CHUNK_BYTES);
     uint32_t tickets = (uint32_t)(bytes / TRUTH_CHUNK_BYTES);
     CUdeviceptr counter = parasite.words + COUNTER_AT;
@@ -183,10 +187,11 @@ static void truth_launch(const struct figure *figure, CUdeviceptr memory, void *
 static double truth_gbs(const struct figure *figure, CUdeviceptr memory, void *host, bool on)
 {
     float ms = 0;
+    parasite_change(truth_mode(figure));
+    CHECK(cuStreamSynchronize(parasite.stop_stream));
     if (on)
         parasite_start();
-    /* Fills TLBs and L2, and gives the parasite time to change. */
-    truth_launch(figure, memory, host, figure->bytes / 8);
+    truth_launch(figure, memory, host, figure->bytes / 8); /* fills TLBs and L2 */
     CHECK(cuEventRecord(parasite.begin, parasite.truth_stream));
     truth_launch(figure, memory, host, figure->bytes);
     CHECK(cuEventRecord(parasite.end, parasite.truth_stream));
@@ -246,9 +251,10 @@ static void parasite_take_memory(const double *gbs, double hz)
     parasite.work.base = parasite.memory;
     parasite.work.pieces = bytes / PARASITE_PIECE_BYTES;
     for (int mode = 0; mode < PARASITE_MODES; mode++)
-        parasite.work.interval_cycles[mode] =
-            (uint32_t)(parasite.blocks * (PARASITE_THREADS / 32) * (double)PARASITE_PIECE_BYTES *
-                       hz / (gbs[mode] * 1e9));
+        if (gbs[mode] > 0)
+            parasite.work.interval_cycles[mode] =
+                (uint32_t)(parasite.blocks * (PARASITE_THREADS / 32) *
+                           (double)PARASITE_PIECE_BYTES * hz / (gbs[mode] * 1e9));
 }
 
 static void parasite_prepare(CUdevice device, const double *gbs)
@@ -276,7 +282,7 @@ static void parasite_prepare(CUdevice device, const double *gbs)
                                            .orders = parasite.words + ORDERS_AT,
                                            .arrived = parasite.words + ARRIVED_AT,
                                            .resident = resident};
-    if (gbs[PARASITE_READS] > 0 && gbs[PARASITE_WRITES] > 0)
+    if (gbs[PARASITE_READS] > 0 || gbs[PARASITE_WRITES] > 0)
         parasite_take_memory(gbs, khz * 1e3);
     CHECK(cuStreamSynchronize(parasite.stream));
     if (parasite.memory)

@@ -82,16 +82,16 @@ extern "C" __global__ void __launch_bounds__(PARASITE_THREADS)
         const uint64_t at = work.base + (number & (work.pieces - 1)) * PARASITE_PIECE_BYTES +
                             threadIdx.x % 32 * sizeof(uint4);
         wait_until(next);
-        if (orders.mode == PARASITE_WRITES)
+        if (interval && orders.mode == PARASITE_WRITES)
             store_piece(at, policy);
-        else
+        else if (interval)
             sum ^= load_piece(at, policy);
         number += warps;
-        next += interval;
+        next += interval ? interval : PARASITE_LOOK_CYCLES;
         const long long now = clock64();
         if (now - next > 8 * interval)
             next = now;
-        if (now - look > PARASITE_LOOK_CYCLES) {
+        if (now - look > PARASITE_LOOK_CYCLES / 2) {
             look = now;
             orders = orders_now(work.orders);
             interval = interval_of(work, orders.mode);

@@ -28,9 +28,9 @@ struct parasite_orders {
 /* A warp takes its share of work every `interval_cycles`, until it is told to stop or
  * `limit_cycles` are over. */
 struct parasite_work {
-    uint64_t base;   /* memory to take from */
-    uint64_t pieces; /* there, a power of two */
-    uint32_t interval_cycles[PARASITE_MODES];
+    uint64_t base;                            /* memory to take from */
+    uint64_t pieces;                          /* there, a power of two */
+    uint32_t interval_cycles[PARASITE_MODES]; /* 0: takes nothing */
     uint32_t limit_cycles;
     uint32_t epoch;    /* number of this launch, from 1 on */
     uint32_t keep;     /* whether the memory is to stay in L2 */

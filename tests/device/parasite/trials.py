@@ -1,10 +1,10 @@
 """Surveys of the GPU of this machine, with and without a parasite, in turn, until the time is over.
 
-usage: trials.py SURVEY SHIM FOLDER SECONDS ROW...      runs them; a ROW is NAME:KIND:LOSS[:EVERY], as main-3:main:3
+usage: trials.py SURVEY SHIM FOLDER SECONDS ROW...      runs them; a ROW is NAME:KIND:READ:WRITE[:EVERY], as main-3:main:3:3
        trials.py table FOLDER...                        prints what came out
 
-LOSS: in per cent, of reading and of writing that memory, as the shim's own streams see it. How much the parasite has to take
-for that is found first. EVERY: the row is run in every so many rounds only.
+READ, WRITE: the share to take, in per cent, beside streams that read and beside those that write. EVERY: the row is run in every so
+many rounds only.
 FOLDER gets for every trial NUMBER-NAME.yaml, the inventory, and NUMBER-NAME.csv, what the shim's own streams saw.
 """
 import collections
@@ -17,38 +17,7 @@ import sys
 import time
 
 # GB/s of a healthy H200, reading and writing; towards the GPU and back
-USUAL = {"main": (4633, 4680), "l2": (9480, 4830), "host": (55, 55)}
-FIGURES = {"main": ("main.read", "main.write"), "l2": ("l2.read", "l2.write"), "host": ("host.h2d", "host.d2h")}
-# A program that opens the GPU and ends. dlsym is the shim's.
-OPEN = """
-import ctypes, os
-cuda = ctypes.CDLL("libcuda.so.1")
-context, device = ctypes.c_void_p(), ctypes.c_int()
-assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
-assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0
-os._exit(0)
-"""
-
-
-def shimmed(command, shim, kind, amounts, truth, folder):
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder,
-                          env={**os.environ, "LD_PRELOAD": shim, "PARASITE": f"{kind} {amounts[0]:.4g} {amounts[1]:.4g}",
-                               "PARASITE_TRUTH": str(truth)})
-
-
-def calibrated(shim, kind, loss, folder, log):
-    """GB/s to take by reading and by writing, so that both lose as much as they should."""
-    amounts = [usual * loss / 100 for usual in USUAL[kind]]
-    for attempt in range(4):
-        truth = folder / "calibration"
-        truth.unlink(missing_ok=True)
-        done = shimmed([sys.executable, "-c", OPEN], shim, kind, amounts, truth, folder)
-        seen = losses(truth)[0] if truth.exists() else {}
-        lost = [statistics.mean(seen[figure]) if seen.get(figure) else None for figure in FIGURES[kind]]
-        log.write(f"calibration {kind} {loss} %: {amounts} GB/s: {dict(seen)} {done.stderr}\n")
-        if None in lost or attempt == 3 or all(abs(one - loss) < 0.05 for one in lost):
-            return amounts
-        amounts = [amount * min(4, max(0.25, loss / one)) if one > 0 else 4 * amount for amount, one in zip(amounts, lost)]
+USUAL = {"main": (4633, 4680), "l2": (9480, 4830), "host": (55, 55), "none": (0, 0)}
 
 
 def run(survey, shim, folder, seconds, *rows):
@@ -56,19 +25,20 @@ def run(survey, shim, folder, seconds, *rows):
     folder = pathlib.Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "log", "a", buffering=1) as log:
-        rows = [(row.split(":") + ["1"])[:4] for row in rows]
-        amounts = {name: calibrated(shim, kind, float(loss), folder, log) if kind != "none" else (0, 0) for name, kind, loss, _ in rows}
-        log.write(f"{time.monotonic() - began:.1f} s of calibration: {amounts}\n")
         while True:
-            for name, kind, _, every in rows:
+            for row in rows:
+                name, kind, read, write, every = (row.split(":") + ["1"])[:5]
                 start = time.monotonic()
                 if turn % int(every):
                     continue
                 if start - began + longest > float(seconds):
                     return
+                amounts = [usual * float(share) / 100 for usual, share in zip(USUAL[kind], (read, write))]
                 stem = f"{number:04d}-{name}"
-                done = shimmed([survey, "--profile", "quick", "--no-progress", "-o", f"{stem}.yaml"], shim, kind, amounts[name],
-                               folder / f"{stem}.csv", folder)
+                done = subprocess.run([survey, "--profile", "quick", "--no-progress", "-o", f"{stem}.yaml"], capture_output=True,
+                                      text=True, cwd=folder,
+                                      env={**os.environ, "LD_PRELOAD": shim, "PARASITE": f"{kind} {amounts[0]:.4g} {amounts[1]:.4g}",
+                                           "PARASITE_TRUTH": str(folder / f"{stem}.csv")})
                 longest = max(longest, time.monotonic() - start)
                 log.write(f"{stem}: exit {done.returncode}, {time.monotonic() - start:.2f} s\n")
                 if done.returncode not in (0, 3):
