@@ -41,7 +41,7 @@ const struct certainty_row certainty_rows[] = {
     {.any = ANY(FAULT) | ANY(MINORITY) | ANY(NO_ANSWER), .certainty = CERTAINTY_SURE},
     {.any = ANY(BEYOND) | ANY(JOINING) | ANY(UNSTEADY) | ANY(CONSEQUENCE),
      .certainty = CERTAINTY_SURE},
-    {.any = ANY(SHARED) | ANY(GPUS_MISSING), .certainty = CERTAINTY_SURE},
+    {.any = ANY(SHARED) | ANY(GPUS_MISSING) | ANY(BUILT), .certainty = CERTAINTY_SURE},
     {.certainty = CERTAINTY_UNSURE},
 };
 const size_t certainty_row_count = COUNT_OF(certainty_rows);

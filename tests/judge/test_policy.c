@@ -3,8 +3,10 @@
 #include "../check.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "base/yaml.h"
 #include "judge/policy.h"
 #include "made.h"
@@ -186,9 +188,107 @@ static void refusals(void **state)
     }
 }
 
+/* A fleet of 50 nodes with eight GPUs each. Some cards have 64 and 68 SMs on the parts of L2 and
+ * lose 2.1 % of what kernels with equal work per SM get. On four nodes something is wrong. */
+enum { BIG = 400, PER_NODE = 8, SLOW = 83, WRONG = 164, REMAP = 245 };
+
+static void figure(struct gpu_result *gpu, const char *metric, double value)
+{
+    measures_add(&gpu->measures, metric, value, "", "m");
+}
+
+static void rename_place(struct gpu_result *gpu, size_t i)
+{
+    free(gpu->node);
+    free(gpu->pci);
+    gpu->node = str_format("n%02zu", i / PER_NODE);
+    gpu->pci = str_format("0000:%02zx:00.0", i % PER_NODE);
+}
+
+static struct gpu_result *big_fleet(size_t uneven)
+{
+    struct gpu_result *gpus = made_fleet_of(BIG, 7, 0, 0.002);
+    for (size_t i = 0; i < BIG; i++) {
+        struct gpu_result *gpu = &gpus[i];
+        /* Spread over the nodes, and not on the GPUs that have something else. */
+        const bool is_uneven = i * uneven % BIG < uneven;
+        const double equal = is_uneven ? 0.979 : 1;
+        rename_place(gpu, i);
+        figure(gpu, "sm.count", 132);
+        figure(gpu, "l2.parts", 2);
+        figure(gpu, "l2.part_sms", is_uneven ? 64 : 66);
+        figure(gpu, "main.bandwidth_equal.read",
+               measures_get(&gpu->measures, "main.bandwidth.read")->value * equal);
+        figure(gpu, "main.bandwidth_equal.write",
+               measures_get(&gpu->measures, "main.bandwidth.write")->value * equal);
+        figure(gpu, "compute.wrong", i == WRONG ? 12 : 0);
+    }
+    static const char *const slow[] = {"main.bandwidth.read", "main.bandwidth.write",
+                                       "main.bandwidth_equal.read", "main.bandwidth_equal.write"};
+    for (size_t i = 0; i < COUNT_OF(slow); i++)
+        made_scale(&gpus[SLOW], slow[i], 0.92);
+    figure(&gpus[WRONG], "compute.wrong_in.fp32", 12);
+    figure(&gpus[WRONG], "compute.wrong_sm", 17);
+    facts_set_bool(&gpus[REMAP].health, "remap_pending", true);
+    return gpus;
+}
+
+static void exactly_four_nodes(void **state)
+{
+    (void)state;
+    static const size_t uneven[] = {0, 4, 16, 32}; /* 0, 1, 4 and 8 % */
+    for (size_t c = 0; c < COUNT_OF(uneven); c++) {
+        struct gpu_result *gpus = big_fleet(uneven[c]);
+        struct judge_config config = *made_config();
+        const struct judge_basis basis = {.config = &config};
+        struct inventory inventory = {0};
+        struct err err = {0};
+        bool drained[BIG / PER_NODE] = {false};
+        size_t sentences = 0;
+        policy_read(NULL, &config.policy, NULL);
+        /* The last node has seven. */
+        assert_int_equal(made_judge(gpus, BIG - 1, true, &basis, &inventory, &err), 0);
+        judge_missing_gpus(&basis, &inventory);
+        assert_int_equal(inventory_action(&inventory), ACTION_DRAIN);
+        for (size_t i = 0; i < inventory.outlier_count; i++) {
+            const struct inventory_outlier *outlier = &inventory.outliers[i];
+            assert_int_equal(outlier->action, ACTION_DRAIN); /* nobody else is alerted */
+            drained[atoi(outlier->node + 1)] = true;
+        }
+        for (size_t i = 0; i < inventory.node_finding_count; i++) {
+            const struct inventory_node *place = &inventory.node_findings[i];
+            if (place->action == ACTION_DRAIN)
+                drained[atoi(place->node + 1)] = true;
+            if (place->verdict != VERDICT_BUILT_SLOWER)
+                continue;
+            char *text = str_format("%zu of %d GPUs of alpha-100 have 64 and 68 SMs on the parts "
+                                    "of L2: kernels with equal work per SM lose 2.1 %%; what the "
+                                    "memory delivers is the same",
+                                    uneven[c], BIG - 1);
+            assert_string_equal(place->finding, text);
+            assert_int_equal(place->action, ACTION_TELL);
+            assert_true(fabs(place->loss - 0.021) < 0.0005);
+            free(text);
+            sentences++;
+        }
+        assert_int_equal(sentences, uneven[c] > 0);
+        const int wanted[] = {SLOW / PER_NODE, WRONG / PER_NODE, REMAP / PER_NODE,
+                              (BIG - 1) / PER_NODE};
+        size_t count = 0;
+        for (size_t i = 0; i < COUNT_OF(drained); i++)
+            count += drained[i];
+        assert_int_equal(count, COUNT_OF(wanted));
+        for (size_t i = 0; i < COUNT_OF(wanted); i++)
+            assert_true(drained[wanted[i]]);
+        inventory_fini(&inventory);
+        made_free(gpus, BIG);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(actions), cmocka_unit_test(shipped),
-                                       cmocka_unit_test(jobs), cmocka_unit_test(refusals)};
+                                       cmocka_unit_test(jobs), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(exactly_four_nodes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

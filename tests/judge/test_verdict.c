@@ -128,6 +128,7 @@ static void by_evidence(void **state)
         {EVIDENCE(WEAK_NODE), CERTAINTY_SURE},
         {EVIDENCE(GPUS_MISSING), CERTAINTY_SURE},
         {EVIDENCE(FEWER_GPUS), CERTAINTY_UNSURE},
+        {EVIDENCE(BUILT), CERTAINTY_SURE},
         {EVIDENCE(REMARK), CERTAINTY_UNSURE},
         /* A divided model accuses nobody, unless a condition lowers the clock. */
         {EVIDENCE(BEYOND) | EVIDENCE(GROUP), CERTAINTY_UNSURE},

@@ -27,12 +27,14 @@ def demo(age_s=0):
 
 
 def planted(age_s=0):
-    """The demo fleet with what it lacks: nodes without GPUs and with too few, a lost rank, counters, an Xid."""
+    """The demo fleet with what it lacks: nodes without GPUs and with too few, a lost rank, counters, an Xid, a GPU
+    that is only alerted."""
     data = demo(age_s)
     data["nodes"] += [{"node": "demo6", "finding": "no GPU visible on this node", "verdict": "unknown", "loss": None, "action": "tell", "gpus": []},
                       {"node": "demo7", "finding": "3 of 4 GPUs that the job was given", "verdict": "failing", "loss": None, "action": "drain", "gpus": []}]
     data["unmeasured"].append({"node": "demo8", "rank": 3, "uuid": None, "status": "lost", "reason": "rank 3 is lost"})
     data["survey"].update(nodes=8, ranks=4, unmeasured=3, lost_ranks=1)
+    data["outliers"][-1].update(loss=0.03, action="alert")
     fine = next(gpu for gpu in data["gpus"] if gpu["status"] == "ok")
     fine["health"] = {"ecc_uncorrected_dram": 2, "pcie_replays": 7, "xid": "63 (row remapping), 94 (contained)"}
     return data

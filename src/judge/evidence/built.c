@@ -54,33 +54,42 @@ static double median_share(const struct fleet *fleet, const struct group *model,
 }
 
 /* The parts of L2 share the memory alike. If they have different numbers of SMs, and each SM has
- * the same work, the SMs of the smaller part end first. */
+ * the same work, the SMs of the smaller part end first. One sentence for all splits of a model. */
 static void report_splits(const struct judge *judge, const struct group *model,
                           struct inventory *inventory)
 {
     const struct fleet *fleet = &judge->fleet;
     double *scratch = mem_array(model->count, sizeof *scratch);
-    double most = 0;
+    double most = 0, worst = NAN;
     for (size_t i = 0; i < model->count; i++)
         most = fmax(most, built_figure(fleet, "sm.count", model->members[i]));
     size_t even_count = 0;
     double even = median_share(fleet, model, most / 2, scratch, &even_count);
+    struct strbuf text = {0};
     for (double smaller = 1; smaller < most / 2; smaller++) {
         size_t count = 0;
         double share = median_share(fleet, model, smaller, scratch, &count);
         if (!count)
             continue;
-        char *loss = isfinite(share) && isfinite(even)
-                         ? str_format("lose %.1f %%", 100 * (1 - share / even))
-                         : str_copy("lose by it");
-        verdict_add_remark(
-            inventory,
-            str_format("%zu of %zu GPUs of %s: %.0f and %.0f SMs share the parts of L2: kernels "
-                       "with equal work per SM %s; what the memory delivers is the same",
-                       count, model->count, model->id, smaller, most - smaller, loss));
-        free(loss);
+        if (text.length)
+            strbuf_printf(&text, ", %zu %s %.0f and %.0f", count, count == 1 ? "has" : "have",
+                          smaller, most - smaller);
+        else
+            strbuf_printf(&text, "%zu of %zu GPUs of %s %s %.0f and %.0f SMs on the parts of L2",
+                          count, model->count, model->id, count == 1 ? "has" : "have", smaller,
+                          most - smaller);
+        double loss = 1 - share / even;
+        if (isfinite(loss))
+            strbuf_printf(&text, ": kernels with equal work per SM lose %.1f %%", 100 * loss);
+        worst = fmax(worst, loss); /* NaN only if both are */
     }
     free(scratch);
+    if (!text.length)
+        return;
+    strbuf_puts(&text, isnan(worst) ? ": kernels with equal work per SM lose by it" : "");
+    strbuf_puts(&text, "; what the memory delivers is the same");
+    verdict_add_place(judge->basis.config, inventory, EVIDENCE_BUILT, VERDICT_BUILT_SLOWER,
+                      worst > 0 ? measure_digits(worst, 3) : NAN, NULL, text.data);
 }
 
 /* A memory stack has 1024 data lines, so a bus of 6016 has lost 128 of 6144. The slices of L2 that

@@ -44,6 +44,7 @@ const struct evidence_kind evidence_kinds[EVIDENCE_COUNT] = {
     [EVIDENCE_NODE_IS_FINE] = {"node_is_fine", "its node does not share it after all"},
     [EVIDENCE_GPUS_MISSING] = {"gpus_missing", "a node lists fewer GPUs than it must have"},
     [EVIDENCE_FEWER_GPUS] = {"fewer_gpus", "a node lists fewer GPUs, and may be built this way"},
+    [EVIDENCE_BUILT] = {"built", "what GPUs of a model were built with costs"},
     [EVIDENCE_REMARK] = {"remark", "what the judge cannot decide, or only mentions"},
 };
 

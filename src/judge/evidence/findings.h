@@ -53,6 +53,7 @@ enum evidence {
     /* These are about a node or a model. */
     EVIDENCE_GPUS_MISSING,
     EVIDENCE_FEWER_GPUS,
+    EVIDENCE_BUILT,
     EVIDENCE_REMARK,
     EVIDENCE_COUNT
 };
