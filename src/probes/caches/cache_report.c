@@ -21,9 +21,13 @@ enum {
     LEAST_BYTES = 256, /* whether more than this fits is measured before it is timed */
 };
 
-/* The lines that were seen, less all that the cache before may have added, are more than this many
+/* The lines that were seen, less those that only the cache before may hold, are more than this many
  * times those of a cache with lines of twice the length; otherwise they cannot be told apart. */
 static const double HIDDEN = 1.1;
+
+/* A cache that replaces at random loses a line after as many loads as it has lines, on average; of
+ * ways that are chosen as seldom as most of Fermi's, after this many times as many. */
+static const double KEPT_LOADS = 1.5;
 
 const char *cache_metric(char buffer[CACHE_METRIC_MAX], const char *memory, const char *attribute)
 {
@@ -69,7 +73,8 @@ static int cache_confirm_line(struct probe_context *context, const struct study 
 
 /* Strides beyond the line show how many lines there are, and those that only the cache before
  * holds: if it replaces at random, it keeps some that this one no longer has. So constant L1.5 may
- * seem to have more, shorter lines. */
+ * seem to have more, shorter lines. What this cache has lost was loaded at least as many loads ago
+ * as it has lines. */
 static bool cache_hidden_by_l1(const struct probe_context *context, const struct study *study)
 {
     const struct study *before = &context->studies[STUDY_CONSTANT_L1];
@@ -78,8 +83,9 @@ static bool cache_hidden_by_l1(const struct probe_context *context, const struct
     double before_lines = before->line_bytes
                               ? before->resident_bytes / (double)before->line_bytes
                               : (double)before->region_high_bytes / (double)before->fetch_bytes;
-    return study->contrast_tags - before_lines <
-           HIDDEN * study->resident_bytes / (2 * (double)study->line_bytes);
+    double longer = study->resident_bytes / (2 * (double)study->line_bytes);
+    double only_before = before_lines * portable_exp(-longer / (KEPT_LOADS * before_lines));
+    return study->contrast_tags - only_before < HIDDEN * longer;
 }
 
 /* Adds .fetch and .line; unsupported if the path is not cached, as in the other reports. In a
