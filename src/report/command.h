@@ -36,7 +36,7 @@ struct command_options {
     const char *order, *html;
     const char *drained;
     const char *store, *gpu, *metric;
-    bool anonymous, compare, json, keep_all, mt4g, openmetrics, topology, warn_watch;
+    bool anonymous, compare, json, keep_all, mt4g, old_labels, openmetrics, topology, warn_watch;
 };
 
 struct command {

@@ -241,6 +241,13 @@ static const struct option prometheus_options[] = {
      .help = "where to (default: stdout)",
      .more = "The output file; the default is the standard output. The file is written completely "
              "or not at all, as the collector needs it."},
+    {.name = "--old-labels",
+     .offset = offsetof(struct command_options, old_labels),
+     .help = "labels Hostname and pci instead of hostname and pci_bus_id",
+     .more =
+         "The labels Hostname and pci, as dcgm-exporter before 4.9 and earlier versions of this "
+         "program name them, instead of hostname and pci_bus_id. Then replace hostname by "
+         "Hostname in the rules and the dashboard."},
     {.name = "--openmetrics",
      .offset = offsetof(struct command_options, openmetrics),
      .help = "the format OpenMetrics, for what is pushed",

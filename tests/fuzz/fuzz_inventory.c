@@ -104,8 +104,8 @@ static void report_for_programs(const struct inventory *inventory, struct strbuf
     const struct nagios_limits limits = {.max_age_s = 1};
     report_nagios(inventory, &limits, text);
     report_json(inventory, text);
-    report_prometheus(inventory, false, text);
-    report_prometheus(inventory, true, text);
+    report_prometheus(inventory, false, false, text);
+    report_prometheus(inventory, true, true, text);
     for (size_t i = 0; i < inventory->model_count; i++)
         report_json_mt4g(inventory, &inventory->models[i], text);
 }

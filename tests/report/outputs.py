@@ -164,7 +164,7 @@ def check_prometheus():
     assert "gpumemtopo_l1_data_size_bytes" in families and "gpumemtopo_clock_sm_hertz" in families
     text = run("prometheus", str(path))
     read = re.search(r"main.bandwidth.read: \[([\d.]+)", path.read_text()).group(1)
-    sample = re.search(r"gpumemtopo_main_bandwidth_read_bytes_per_second\{UUID=\"GPU-[^}]*,Hostname=\"n\d\",gpu=\"\d\","
+    sample = re.search(r"gpumemtopo_main_bandwidth_read_bytes_per_second\{UUID=\"GPU-[^}]*,hostname=\"n\d\",gpu=\"\d\","
                        r"model=\"[^\"]+\"\} ([\d.]+)", text)
     assert float(sample.group(1)) == float(read) * 1e9, (sample.group(0), read)
     assert "# HELP gpumemtopo_clock_sm_hertz Measured clock.sm in hertz." in text
@@ -196,7 +196,7 @@ def check_uncertain():
     text = run("prometheus", str(path))
 
     def nodes(family):
-        return re.findall(rf'(?m)^gpumemtopo_{family}\{{[^}}]*Hostname="(n\d)"', text)
+        return re.findall(rf'(?m)^gpumemtopo_{family}\{{[^}}]*hostname="(n\d)"', text)
     assert nodes("gpu_info") == ["n0", "n1", "n2", "n3"], text
     assert nodes("gpu_outlier") == nodes("clock_sm_hertz") == ["n0", "n3"], text
     assert nodes("main_bandwidth_read_bytes_per_second") == ["n3"], text

@@ -63,7 +63,7 @@ class Watch:
         for _ in range(4):
             start = time.time()
             servers.wait_until(lambda: self.evaluated() > start + 0.4, PATIENCE_S)
-        return {(one["labels"]["alertname"], one["labels"].get("Hostname")) for one in self.get("alerts")["alerts"]
+        return {(one["labels"]["alertname"], one["labels"].get("hostname")) for one in self.get("alerts")["alerts"]
                 if one["state"] == "firing"}
 
     def stop(self):

@@ -106,7 +106,7 @@ def check_one_bad(prometheus, folder):
     (name, labels), alert = prometheus.alerts().popitem()
     labels = dict(labels)
     assert names(prometheus) == [name] == ["GpumemtopoGpuDrain"], names(prometheus)
-    assert (labels["UUID"], labels["Hostname"], labels["severity"]) == (bad["uuid"], bad["node"], "critical"), labels
+    assert (labels["UUID"], labels["hostname"], labels["severity"]) == (bad["uuid"], bad["node"], "critical"), labels
     text = alert["annotations"]["description"]
     assert bad["evidence"][0]["cause"] in text and bad["evidence"][0]["metric"] in text, text
 
@@ -122,7 +122,7 @@ def check_all(prometheus, folder):
     for alert, action in ("GpumemtopoGpuDrain", "drain"), ("GpumemtopoGpuAlert", "alert"):
         told = sorted(dict(labels)["UUID"] for name, labels in firing if name == alert)
         assert told == sorted(one["uuid"] for one in data["outliers"] if one["action"] == action), (alert, told)
-    hosts = sorted((name, dict(labels).get("Hostname")) for name, labels in firing if "UUID" not in dict(labels))
+    hosts = sorted((name, dict(labels).get("hostname")) for name, labels in firing if "UUID" not in dict(labels))
     assert hosts == [("GpumemtopoGpuMissing", "demo7"), ("GpumemtopoNodeWithoutGpus", "demo6"),
                      ("GpumemtopoNotMeasured", "demo4"), ("GpumemtopoNotMeasured", "demo8"), ("GpumemtopoRanksLost", None)], hosts
 
@@ -143,9 +143,9 @@ def check_join(prometheus):
         if "DCGM" in query:
             hot = next(one for one in found if one["metric"]["UUID"] == "GPU-6a15bdf8-29d6-84dd-5e8b-8ca610b0a41a")
             assert hot["value"][1] == "87", hot
-            assert (hot["metric"]["Hostname"], hot["metric"]["gpu"]) == ("demo3", "1"), hot
+            assert (hot["metric"]["hostname"], hot["metric"]["gpu"]) == ("demo3", "1"), hot
     # The labels that both have say the same.
-    same = "count(max by (UUID, Hostname, gpu) (DCGM_FI_DEV_GPU_TEMP) and on (UUID, Hostname, gpu) gpumemtopo_gpu_info)"
+    same = "count(max by (UUID, hostname, gpu) (DCGM_FI_DEV_GPU_TEMP) and on (UUID, hostname, gpu) gpumemtopo_gpu_info)"
     every = "count(max by (UUID) (DCGM_FI_DEV_GPU_TEMP))"
     assert prometheus.query(same)[0]["value"][1] == prometheus.query(every)[0]["value"][1]
 
@@ -175,7 +175,7 @@ def check_fewer(prometheus, folder):
     data["models"][0]["count"] = count
     data["survey"].update(gpus=count, measured=count)
     show(prometheus, folder, data)
-    told = [(name, dict(labels)["Hostname"]) for name, labels in prometheus.alerts()]
+    told = [(name, dict(labels)["hostname"]) for name, labels in prometheus.alerts()]
     assert told == [("GpumemtopoFewerGpus", gone["node"])], told
 
 

@@ -12,7 +12,7 @@ import fleets
 REPORT = sys.argv[1]
 # Added by Prometheus itself, by the rules, or by dcgm-exporter.
 OWN_LABELS = {"alertname", "alertstate", "severity", "job", "instance"}
-DCGM = {"DCGM_FI_DEV_GPU_TEMP": {"UUID", "Hostname", "gpu"}}
+DCGM = {"DCGM_FI_DEV_GPU_TEMP": {"UUID", "hostname", "gpu"}}
 
 
 def written(text):
@@ -80,6 +80,12 @@ with tempfile.TemporaryDirectory() as folder:
     known = dict(written(fleets.metrics(REPORT, folder, fleets.planted())), **DCGM)
     wrong = wrong_names(known)
     assert not wrong, f"not written by gpumemtopo-report prometheus: {wrong}"
+    # With the old labels, the rules and the dashboard need nothing but the other name of the host.
+    old = {name: {own.replace("Hostname", "hostname") for own in labels}
+           for name, labels in written(fleets.metrics(REPORT, folder, fleets.planted(), "--old-labels")).items()}
+    assert all("hostname" not in labels for _, labels, _ in
+               fleets.samples(fleets.metrics(REPORT, folder, fleets.planted(), "--old-labels"))), "hostname beside Hostname"
+    assert not wrong_names(dict(old, **DCGM)), wrong_names(dict(old, **DCGM))
     # The check notices a renamed metric, and a renamed label.
     used = set().union(*(metrics_used(query) for _, query, _ in texts())) & set(known)
     labels = set().union(*(labels_used(query) | named for _, query, named in texts())) - OWN_LABELS

@@ -122,7 +122,7 @@ with tempfile.TemporaryDirectory() as folder:
                              for key, value in labels.items()}, value) for name, labels, value in fleets.samples(classic)]
         assert as_set(values) == as_set(unescaped)
         units = {family.unit for family in families}
-    assert any(labels.get("Hostname") == 'a"b\\c\nd' for _, labels, _ in values)
+    assert any(labels.get("hostname") == 'a"b\\c\nd' for _, labels, _ in values)
     families, _ = parse(fleets.metrics(REPORT, folder, inventories[0], "--openmetrics"))
     assert {"bytes", "seconds", "hertz", "cycles", "bytes_per_second"} <= {family.unit for family in families}
     assert sorted(family.name for family in families if family.kind == "info") == [

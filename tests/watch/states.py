@@ -18,10 +18,12 @@ def found(data, name, **wanted):
 
 
 def check_places():
-    """UUID, Hostname and gpu are those of the inventory; an unknown index is empty."""
+    """UUID, hostname and gpu are those of the inventory; an unknown index is empty."""
     data = fleets.demo()
     data["gpus"][0]["index"] = None
-    told = {labels["UUID"]: (labels["Hostname"], labels["gpu"]) for labels, _ in found(data, "gpumemtopo_gpu_info")}
+    told = {labels["UUID"]: (labels["hostname"], labels["gpu"]) for labels, _ in found(data, "gpumemtopo_gpu_info")}
+    buses = {labels["UUID"]: labels["pci_bus_id"] for labels, _ in found(data, "gpumemtopo_gpu_info")}
+    assert buses == {gpu["uuid"]: "0000" + gpu["pci"].upper() for gpu in data["gpus"]}, buses
     assert told == {gpu["uuid"]: (gpu["node"], "" if gpu["index"] is None else str(gpu["index"])) for gpu in data["gpus"]}, told
 
 
@@ -71,13 +73,13 @@ def check_health():
 
 def check_nodes():
     data = fleets.planted()
-    told = {(labels["Hostname"], labels["about"], labels["verdict"]) for labels, _ in found(data, "gpumemtopo_node_finding_info")}
+    told = {(labels["hostname"], labels["about"], labels["verdict"]) for labels, _ in found(data, "gpumemtopo_node_finding_info")}
     assert told == {("demo6", "no_gpus", "unknown"), ("demo7", "fewer_gpus", "failing")}, told
-    told = {(labels["Hostname"], labels["status"]): value for labels, value in found(data, "gpumemtopo_node_unmeasured")}
+    told = {(labels["hostname"], labels["status"]): value for labels, value in found(data, "gpumemtopo_node_unmeasured")}
     assert told == {("demo4", "crashed"): 1, ("demo5", "busy"): 1, ("demo8", "lost"): 1}, told
     data["unmeasured"].append(dict(data["unmeasured"][-1], rank=2))
     data["survey"].update(unmeasured=4, lost_ranks=2)
-    assert found(data, "gpumemtopo_node_unmeasured", Hostname="demo8")[0][1] == 2
+    assert found(data, "gpumemtopo_node_unmeasured", hostname="demo8")[0][1] == 2
 
 
 check_places()

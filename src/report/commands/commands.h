@@ -48,9 +48,9 @@ enum nagios_state report_nagios(const struct inventory *inventory,
 /* prometheus.c: An inventory as metrics for Prometheus. */
 
 /* The text format that node_exporter's textfile collector reads, or OpenMetrics: one family per
- * attribute, labels UUID, Hostname, gpu and model, base units (bytes, seconds, hertz). Only exact
+ * attribute, labels UUID, hostname, gpu and model, base units (bytes, seconds, hertz). Only exact
  * values with status ok of judged GPUs have a sample. */
-void report_prometheus(const struct inventory *inventory, bool openmetrics,
+void report_prometheus(const struct inventory *inventory, bool openmetrics, bool old_labels,
                        struct strbuf *out_text);
 
 /* rma.c: What a vendor needs to know about one GPU: identity, findings, figures beside its peers'.

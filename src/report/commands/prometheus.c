@@ -21,6 +21,7 @@
 struct exposition {
     struct strbuf *out;
     bool openmetrics; /* false: the text format 0.0.4 of Prometheus */
+    bool old_labels;  /* Hostname, as dcgm-exporter named it until 4.8; and pci */
 };
 
 static void exposition_put_help(const struct exposition *to, const char *name, size_t length,
@@ -104,7 +105,29 @@ static bool prometheus_was_judged(const struct inventory_gpu *gpu)
     return gpu->uuid && (gpu->status == GPU_OK || gpu->status == GPU_OUTLIER);
 }
 
-/* The begin of a sample of a GPU: the name of the family and the labels UUID, Hostname and gpu, as
+/* lead: "{" or ",". */
+static void exposition_host(const struct exposition *to, const char *lead, const char *node)
+{
+    strbuf_puts(to->out, lead);
+    exposition_label(to, to->old_labels ? "Hostname=\"" : "hostname=\"", node);
+}
+
+/* As dcgm-exporter writes it: "00000000:1B:00.0". */
+static void exposition_pci(const struct exposition *to, const char *pci)
+{
+    char bus_id[40] = "";
+    if (to->old_labels) {
+        exposition_label(to, ",pci=\"", pci);
+        return;
+    }
+    if (pci && strlen(pci) < 20)
+        snprintf(bus_id, sizeof bus_id, "%s%s", strcspn(pci, ":") == 4 ? "0000" : "", pci);
+    for (char *at = bus_id; *at; at++)
+        *at = *at >= 'a' && *at <= 'f' ? (char)(*at - 'a' + 'A') : *at;
+    exposition_label(to, ",pci_bus_id=\"", *bus_id ? bus_id : pci);
+}
+
+/* The begin of a sample of a GPU: the name of the family and the labels UUID, hostname and gpu, as
  * dcgm-exporter names them, and model. No closing brace. */
 static void prometheus_put_gpu(const struct exposition *to, const char *family,
                                const struct inventory_gpu *gpu)
@@ -114,7 +137,7 @@ static void prometheus_put_gpu(const struct exposition *to, const char *family,
         snprintf(index, sizeof index, "%d", (int)gpu->index);
     strbuf_puts(to->out, family);
     exposition_label(to, "{UUID=\"", gpu->uuid);
-    exposition_label(to, ",Hostname=\"", gpu->node);
+    exposition_host(to, ",", gpu->node);
     exposition_label(to, ",gpu=\"", index);
     exposition_label(to, ",model=\"", gpu->model);
 }
@@ -181,7 +204,7 @@ static void prometheus_put_infos(const struct exposition *to, const struct inven
         if (!gpu->uuid)
             continue;
         prometheus_put_gpu(to, name, gpu);
-        exposition_label(to, ",pci=\"", gpu->pci);
+        exposition_pci(to, gpu->pci);
         exposition_label(to, ",status=\"", gpu_status_name(gpu->status));
         for (size_t b = 0; b < COUNT_OF(boards); b++)
             exposition_label(to, boards[b].lead, facts_text(&gpu->board, boards[b].fact));
@@ -409,7 +432,7 @@ static void prometheus_put_node_findings(const struct exposition *to,
         if (i && !node_finding_order(&places[i - 1], &places[i]))
             continue;
         strbuf_puts(to->out, name);
-        exposition_label(to, "{Hostname=\"", places[i]->node);
+        exposition_host(to, "{", places[i]->node);
         exposition_label(to, ",about=\"", node_finding_subject(places[i]));
         exposition_label(to, ",verdict=\"", verdict_name(places[i]->verdict));
         exposition_label(to, ",action=\"", action_name(places[i]->action));
@@ -442,7 +465,7 @@ static void prometheus_put_unmeasured(const struct exposition *to,
         for (end = i + 1; end < count && !unmeasured_order(&all[i], &all[end]);)
             end++;
         strbuf_puts(to->out, name);
-        exposition_label(to, "{Hostname=\"", all[i]->node);
+        exposition_host(to, "{", all[i]->node);
         exposition_label(to, ",status=\"", gpu_status_name(all[i]->status));
         exposition_value(to, "} ", (double)(end - i));
     }
@@ -645,9 +668,10 @@ static void prometheus_put_survey(const struct exposition *to, const struct inve
     }
 }
 
-void report_prometheus(const struct inventory *inventory, bool openmetrics, struct strbuf *out_text)
+void report_prometheus(const struct inventory *inventory, bool openmetrics, bool old_labels,
+                       struct strbuf *out_text)
 {
-    const struct exposition to = {out_text, openmetrics};
+    const struct exposition to = {out_text, openmetrics, old_labels};
     struct families families = {0};
     prometheus_put_survey(&to, inventory);
     prometheus_put_states(&to, inventory);
@@ -683,7 +707,7 @@ int command_prometheus(const struct command_options *options)
     }
     if (!code) {
         command_anonymise(options, given, 1, NULL);
-        report_prometheus(&inventory, options->openmetrics, &text);
+        report_prometheus(&inventory, options->openmetrics, options->old_labels, &text);
     }
     inventory_fini(&inventory);
     return code ? code : command_write(&text, options->output);
