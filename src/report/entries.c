@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "markup/text.h"
+#include "report/advice.h"
 
 static unsigned style_clamp_width(unsigned long columns)
 {
@@ -166,6 +167,15 @@ static void entry_put_cause(struct strbuf *out, const struct report_style *style
     report_end_line(out, style, &line, 6, 8);
 }
 
+static void entry_put_advice(struct strbuf *out, const struct report_style *style,
+                             const struct advice *advice, unsigned indent)
+{
+    struct strbuf line = {0};
+    strbuf_printf(&line, "next: %s; %s", advice->next, advice->vendor);
+    strbuf_printf(out, "%*s", (int)indent, "");
+    report_end_line(out, style, &line, indent, indent + 2);
+}
+
 void report_put_outlier(struct strbuf *out, const struct report_style *style,
                         const struct inventory_outlier *outlier)
 {
@@ -196,6 +206,8 @@ void report_put_outlier(struct strbuf *out, const struct report_style *style,
     if (causes > FINDINGS_MAX)
         strbuf_printf(out, "      and %zu more %s\n", causes - FINDINGS_MAX,
                       causes - FINDINGS_MAX == 1 ? "finding" : "findings");
+    if (acted_on)
+        entry_put_advice(out, style, advice_of_gpu(outlier), 6);
 }
 
 void report_put_node(struct strbuf *out, const struct report_style *style,
@@ -211,6 +223,8 @@ void report_put_node(struct strbuf *out, const struct report_style *style,
         strbuf_printf(&line, " [%s: %s]", verdict_name(node->verdict), action_name(node->action));
     strbuf_puts(out, "  ");
     report_end_line(out, style, &line, 2, 4);
+    if (node->action >= ACTION_ALERT)
+        entry_put_advice(out, style, advice_of_place(node), 6);
 }
 
 void report_put_unmeasured(struct strbuf *out, const struct report_style *style,

@@ -2,10 +2,12 @@
 #include "../check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "markup/text.h"
+#include "report/advice.h"
 #include "report/entries.h"
 #include "report/summary.h"
 #include "rich.h"
@@ -70,6 +72,33 @@ static void foreign_text_is_cleaned(void **state)
             fail_msg("row %zu: %s, expected %s", i, text.data, rows[i].clean);
         strbuf_fini(&text);
     }
+}
+
+/* Every verdict has a row that always fits; the document has the table. */
+static void advice_is_documented(void **state)
+{
+    (void)state;
+    FILE *file = fopen(DOCUMENT, "r");
+    struct strbuf text = {0}, table = {0};
+    char part[4096];
+    assert_non_null(file);
+    for (size_t n; (n = fread(part, 1, sizeof part, file));)
+        strbuf_append(&text, part, n);
+    fclose(file);
+    for (int verdict = 0; verdict < VERDICT_COUNT; verdict++) {
+        const struct inventory_outlier none = {.verdict = (enum verdict)verdict};
+        assert_string_equal(advice_of_gpu(&none)->metric, "");
+    }
+    for (size_t i = 0; i < advice_row_count; i++) {
+        const struct advice *row = &advice_rows[i];
+        strbuf_printf(&table, "| `%s` | %s%s%s | %s | %s |\n", verdict_name(row->verdict),
+                      *row->metric ? "`" : "", *row->metric ? row->metric : "any other",
+                      *row->metric ? "`" : "", row->next, row->vendor);
+    }
+    if (!strstr(text.data, table.data))
+        fail_msg("docs/outliers.md does not have this table:\n%s", table.data);
+    strbuf_fini(&text);
+    strbuf_fini(&table);
 }
 
 static void summary_says_what_matters(void **state)
@@ -269,6 +298,7 @@ static void names_cannot_break_the_summary(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(advice_is_documented),
         cmocka_unit_test(quantities_are_human),
         cmocka_unit_test(foreign_text_is_cleaned),
         cmocka_unit_test(summary_says_what_matters),

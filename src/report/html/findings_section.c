@@ -5,6 +5,7 @@
 
 #include "markup/html.h"
 #include "markup/table.h"
+#include "report/advice.h"
 #include "report/drain.h"
 #include "report/html/sections.h"
 
@@ -71,6 +72,15 @@ static void verdict_put(struct strbuf *out, enum verdict verdict, double loss, e
     strbuf_printf(out, "</span> <span class=kind>%s</span></h3>\n", action_name(action));
 }
 
+static void card_put_advice(struct strbuf *out, const struct advice *advice)
+{
+    strbuf_puts(out, "<p><b>Next:</b> ");
+    html_text(out, advice->next, HTML_SENTENCE);
+    strbuf_puts(out, "; ");
+    html_text(out, advice->vendor, HTML_SENTENCE);
+    strbuf_puts(out, ".</p>\n");
+}
+
 static const struct inventory_gpu *outlier_gpu(const struct html_data *data,
                                                const struct inventory_outlier *outlier)
 {
@@ -116,6 +126,7 @@ static void outlier_put_card(struct strbuf *out, const struct html_data *data,
     }
     if (gpu)
         html_gpu_load(out, gpu);
+    card_put_advice(out, advice_of_gpu(outlier));
     card_put_drain(out, data, drain_line_of_gpu(outlier));
     strbuf_puts(out, "</article>\n");
 }
@@ -259,6 +270,7 @@ static void place_put_card(struct strbuf *out, const struct html_data *data,
         strbuf_puts(out, "</code>");
     }
     strbuf_puts(out, place->gpu_count > UNFOLDED_MAX ? "</p></details>\n" : "</p>\n");
+    card_put_advice(out, advice_of_place(place));
     card_put_drain(out, data, drain_line_of_place(place));
     strbuf_puts(out, "</article>\n");
 }
