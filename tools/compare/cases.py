@@ -391,7 +391,7 @@ def bad_cases():
         ("number", r"value: [\d.]+", "value: many"), ("status", "status: ok", "status: perfect"),
         ("uuid", r"uuid: \S+", "uuid: GPU-twice"), ("count", r"gpus: \d+", "gpus: 3"), ("unit", "unit: B", "unit: stone"),
         ("key", "  - id:", "  - colour: red\n    id:"), ("model", r"\n    model: \S+", "\n    model: nobody"),
-        ("kind", "kind: degraded", "kind: tired"), ("exit", r"exit_code: \d", "exit_code: 0"),
+        ("kind", "(kind|verdict): degraded", r"\1: tired"), ("exit", r"exit_code: \d", "exit_code: 0"),
         ("values", r"main.latency: \[[\d.]+", "main.latency: [nan"), ("generated", "generated: [^,]+", "generated: today"),
         ("null", r"spread: [\d.]+", "spread: null"), ("spool", r"pci: \S+", "pci: here"))
         for step in (Do(edit, "reports/demo.yaml", pattern, text, f"{name}.yaml"), report("validate", f"{name}.yaml"),

@@ -249,7 +249,22 @@ def from_schema_2(data):
     return data
 
 
-SCHEMAS = {1: from_schema_1, 2: from_schema_2, 3: from_schema_2}  # schema 3 has other names only
+def from_schema_4(data):
+    """Entries have a verdict and evidence in place of a kind and findings; loss and action are new."""
+    data = from_schema_2(data)
+    for name in "outliers", "watch", "nodes":
+        for entry in data.get(name) or []:
+            verdict = entry.pop("verdict", None)
+            entry.pop("loss", None)
+            entry.pop("action", None)
+            if name != "watch":
+                entry["kind"] = None if verdict in ("unknown", "built_slower") else verdict
+            if "evidence" in entry:
+                entry["findings"] = entry.pop("evidence")
+    return data
+
+
+SCHEMAS = {1: from_schema_1, 2: from_schema_2, 3: from_schema_2, 4: from_schema_4}  # schema 3 has other names only
 
 
 # ---- flat models ----
