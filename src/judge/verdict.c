@@ -125,11 +125,15 @@ static struct judged_issue issue_judge(const struct judge *judge, const struct i
     const struct finding *finding = issue_finding(judge, issue);
     const bool sure = certainty == CERTAINTY_SURE;
     double loss = verdict_loss(config, fleet_text(&judge->fleet, issue->metric), finding);
+    enum action action = certainty == CERTAINTY_IGNORED
+                             ? ACTION_NOTHING
+                             : policy_action(&config->policy, finding->verdict, loss, sure);
+    /* What only GPUs elsewhere show is told, never more. */
+    if (issue->basis == BASIS_WORLD && action > ACTION_TELL)
+        action = ACTION_TELL;
     return (struct judged_issue){
         .verdict = sure ? finding->verdict : VERDICT_UNKNOWN,
-        .action = certainty == CERTAINTY_IGNORED
-                      ? ACTION_NOTHING
-                      : policy_action(&config->policy, finding->verdict, loss, sure),
+        .action = action,
         .loss = loss,
         .finding = finding,
     };
