@@ -87,6 +87,12 @@ sed '1s/command: \[.*\], seed/command: [gpumemtopo-report, merge], seed/' good.y
 expect 0 '' undrain --drained drained.txt good.yaml fleet.yaml
 grep -q 'fleet.yaml was made by merge' err || { echo "undrain: a merged file is not named: $(cat err)" && exit 1; }
 
+# A policy that makes no sense.
+printf 'judge: {false_alarms: 0.01}\npolicy:\n  tell: 3 %%\n  drain: 2 %%\n' >policy.yaml
+expect 2 'policy.yaml:4:10: drain from 2 % on is below tell from 3 % on: expected tell <= alert <= drain' merge -c policy.yaml good.yaml
+printf 'judge: {false_alarms: 0.01}\npolicy: {degraded: reboot}\n' >policy.yaml
+expect 2 'policy.yaml:2:20: expected one of nothing, tell, alert, drain; found "reboot"' merge -c policy.yaml good.yaml
+
 # World files.
 cat >world.yaml <<'EOF'
 gpumemtopo_world: {schema: 2, version: 0.1.0, first: "2026-11", last: "2026-11"}

@@ -410,7 +410,7 @@ def part_rolling(cluster, folder):
 
 def part_health(cluster, folder):
     """By hand, with nothing in the environment, as each of the three."""
-    cases = [("", 0, 0), ("{gpu: 1, kind: slow_dram, share: 0.4}", 0, 0),
+    cases = [("", 0, 0), ("{gpu: 1, kind: slow_dram, share: 0.4}", 0, 1),
              ("{gpu: 1, kind: remap, failed: true}", 0, 1),
              ("{gpu: 2, kind: crash, after: 1}", 0, 1),
              ("{gpu: all, kind: remap, pending: true}", 0, 1), ("{gpu: all, kind: busy}", 1, 1),
