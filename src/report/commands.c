@@ -422,5 +422,6 @@ void command_help_all(struct strbuf *out_text)
                 "\nCOMMAND --help prints its flags, --help this, --version the version.\n"
                 "Exit codes: 0 done; 1 no report could be made; 2 bad usage or input;\n"
                 "diff: 3 worse; 4 gone or not measured; accept: 3 not as ordered; 4 not shown;\n"
-                "merge: 3 outliers; 4 not measured, lost or skipped; nagios: as plugins return.\n");
+                "merge: 3 drain; 4 not measured, lost or skipped; nagios: as "
+                "plugins return.\n");
 }

@@ -274,7 +274,7 @@ void survey_options_help(const char *form, struct strbuf *out_text)
         &survey_set, form,
         "Usage: [srun | mpirun | mpiexec] gpumemtopo-survey [FLAG...]\n"
         "Surveys the memory of every GPU its ranks see and writes one YAML inventory.\n\n",
-        "\nExit codes: 0 done; 1 no report; 2 bad usage or input; 3 outliers; "
+        "\nExit codes: 0 done; 1 no report; 2 bad usage or input; 3 drain; "
         "4 unmeasured\n",
         out_text);
 }

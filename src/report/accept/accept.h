@@ -15,7 +15,7 @@ enum accept_class {
     ACCEPT_MISSING,   /* fewer nodes or GPUs than ordered */
     ACCEPT_OTHER,     /* something else than ordered, or more */
     ACCEPT_BELOW,     /* a fact or figure is certainly worse than ordered */
-    ACCEPT_FAULTY,    /* the survey accuses the GPU or node */
+    ACCEPT_FAULTY,    /* the GPU or node is alerted or drained */
     ACCEPT_NOT_SHOWN, /* not measured, or not certain enough to decide */
     ACCEPT_CLASSES
 };

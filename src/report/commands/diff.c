@@ -79,8 +79,8 @@ static void diff_end_list(struct strbuf *out, size_t count)
 }
 
 /* Returns how many of them were measured before. */
-static size_t diff_put_accused(struct strbuf *out, const struct side *before,
-                               const struct side *after)
+static size_t diff_put_new_outliers(struct strbuf *out, const struct side *before,
+                                    const struct side *after)
 {
     size_t count = 0, worse = 0;
     for (size_t i = 0; i < after->inventory->gpu_count; i++) {
@@ -163,7 +163,7 @@ static struct diff_counts diff_status_put(struct strbuf *out, const struct inven
     struct side new = {after, inventory_lookup_create(after)};
     struct diff_counts counts;
     diff_put_strangers(out, &old, &new);
-    counts.worse = diff_put_accused(out, &old, &new);
+    counts.worse = diff_put_new_outliers(out, &old, &new);
     diff_put_no_longer_outliers(out, &old, &new);
     counts.missing = diff_put_missing(out, &old, &new);
     inventory_lookup_destroy(old.lookup);

@@ -85,7 +85,7 @@ static void exposition_value(const struct exposition *to, const char *lead, doub
 
 /* One reason why a GPU is an outlier: a finding of its own, or the text of a finding about its
  * node. */
-struct accusation {
+struct flagged {
     const char *uuid;
     enum verdict verdict;
     enum action action;
@@ -93,8 +93,8 @@ struct accusation {
     const char *place;
 };
 
-struct accusations {
-    struct accusation *items; /* by UUID, the strongest action of each first */
+struct flagged_list {
+    struct flagged *items; /* by UUID, the strongest action of each first */
     size_t count;
 };
 
@@ -143,9 +143,9 @@ static void prometheus_put_gpu(const struct exposition *to, const char *family,
 }
 
 /* A finding of its own comes before one about its node. */
-static int accusation_order(const void *left, const void *right)
+static int flagged_order(const void *left, const void *right)
 {
-    const struct accusation *a = left, *b = right;
+    const struct flagged *a = left, *b = right;
     int order = str_order(a->uuid, b->uuid);
     if (!order)
         order = (a->action < b->action) - (a->action > b->action);
@@ -155,7 +155,7 @@ static int accusation_order(const void *left, const void *right)
 }
 
 /* items: freed with free(). */
-static void collect_accusations(const struct inventory *inventory, struct accusations *out)
+static void flagged_collect(const struct inventory *inventory, struct flagged_list *out)
 {
     size_t room = inventory->outlier_count;
     for (size_t i = 0; i < inventory->node_finding_count; i++)
@@ -164,21 +164,21 @@ static void collect_accusations(const struct inventory *inventory, struct accusa
     for (size_t i = 0; i < inventory->outlier_count; i++) {
         const struct inventory_outlier *outlier = &inventory->outliers[i];
         out->items[out->count++] =
-            (struct accusation){outlier->uuid, outlier->verdict, outlier->action,
-                                outlier->evidence_count ? &outlier->evidence[0] : NULL, NULL};
+            (struct flagged){outlier->uuid, outlier->verdict, outlier->action,
+                             outlier->evidence_count ? &outlier->evidence[0] : NULL, NULL};
     }
     for (size_t i = 0; i < inventory->node_finding_count; i++) {
         const struct inventory_node *place = &inventory->node_findings[i];
         for (size_t g = 0; place->action >= ACTION_ALERT && g < place->gpu_count; g++)
-            out->items[out->count++] = (struct accusation){place->gpus[g], place->verdict,
-                                                           place->action, NULL, place->finding};
+            out->items[out->count++] = (struct flagged){place->gpus[g], place->verdict,
+                                                        place->action, NULL, place->finding};
     }
     if (out->count)
-        sort_stable(out->items, out->count, sizeof *out->items, accusation_order);
+        sort_stable(out->items, out->count, sizeof *out->items, flagged_order);
 }
 
 /* The strongest of a GPU; NULL: it is no outlier. */
-static const struct accusation *find_accusation(const struct accusations *all, const char *uuid)
+static const struct flagged *flagged_find(const struct flagged_list *all, const char *uuid)
 {
     size_t low = 0, high = all->count;
     while (low < high) {
@@ -214,14 +214,14 @@ static void prometheus_put_infos(const struct exposition *to, const struct inven
 
 /* A GPU whose worker crashed or hung twice was not measured, but it is an outlier. */
 static void prometheus_put_flags(const struct exposition *to, const struct inventory *inventory,
-                                 const struct accusations *accusations)
+                                 const struct flagged_list *flagged)
 {
     static const char name[] = "gpumemtopo_gpu_outlier";
     exposition_gauge(to, name, NULL,
                      "1 for a GPU that is alerted or drained, 0 for one that is not.");
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
-        bool outlier = find_accusation(accusations, gpu->uuid);
+        bool outlier = flagged_find(flagged, gpu->uuid);
         if (!prometheus_was_judged(gpu) && !outlier)
             continue;
         prometheus_put_gpu(to, name, gpu);
@@ -230,7 +230,7 @@ static void prometheus_put_flags(const struct exposition *to, const struct inven
 }
 
 static void prometheus_put_kinds(const struct exposition *to, const struct inventory *inventory,
-                                 const struct accusations *accusations)
+                                 const struct flagged_list *flagged)
 {
     static const char name[] = "gpumemtopo_outlier_info";
     exposition_info(to, name,
@@ -238,19 +238,19 @@ static void prometheus_put_kinds(const struct exposition *to, const struct inven
                     "worst finding.");
     for (size_t i = 0; i < inventory->gpu_count; i++) {
         const struct inventory_gpu *gpu = &inventory->gpus[i];
-        const struct accusation *accusation = find_accusation(accusations, gpu->uuid);
+        const struct flagged *own = flagged_find(flagged, gpu->uuid);
         char metric[DRAIN_METRIC_CHARS + 1] = "";
         struct drain_reason reason = {.deviation = NAN};
-        if (!accusation)
+        if (!own)
             continue;
-        if (accusation->finding) {
-            reason.metric = accusation->finding->metric;
-            reason.cause = accusation->finding->cause;
-        } else if (accusation->place)
-            drain_reason_split(accusation->place, &reason, metric);
+        if (own->finding) {
+            reason.metric = own->finding->metric;
+            reason.cause = own->finding->cause;
+        } else if (own->place)
+            drain_reason_split(own->place, &reason, metric);
         prometheus_put_gpu(to, name, gpu);
-        exposition_label(to, ",verdict=\"", verdict_name(accusation->verdict));
-        exposition_label(to, ",action=\"", action_name(accusation->action));
+        exposition_label(to, ",verdict=\"", verdict_name(own->verdict));
+        exposition_label(to, ",action=\"", action_name(own->action));
         exposition_label(to, ",metric=\"", reason.metric);
         exposition_label(to, ",cause=\"", reason.cause);
         exposition_value(to, "} ", 1);
@@ -260,15 +260,15 @@ static void prometheus_put_kinds(const struct exposition *to, const struct inven
 /* Where each GPU is, how its survey ended, which are outliers, and why. */
 static void prometheus_put_states(const struct exposition *to, const struct inventory *inventory)
 {
-    struct accusations accusations = {0};
+    struct flagged_list flagged = {0};
     if (!inventory->gpu_count)
         return;
-    collect_accusations(inventory, &accusations);
+    flagged_collect(inventory, &flagged);
     prometheus_put_infos(to, inventory);
-    prometheus_put_flags(to, inventory, &accusations);
-    if (accusations.count)
-        prometheus_put_kinds(to, inventory, &accusations);
-    free(accusations.items);
+    prometheus_put_flags(to, inventory, &flagged);
+    if (flagged.count)
+        prometheus_put_kinds(to, inventory, &flagged);
+    free(flagged.items);
 }
 
 /* GPUs have only the facts that differ from those of most of their model. */

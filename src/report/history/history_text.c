@@ -70,7 +70,7 @@ static void text_put_count_of(struct strbuf *line, uint32_t count, const char *w
         strbuf_printf(line, "%s%s in %u", line->length ? ", " : "", what, count);
 }
 
-/* The last accusation, or else the last failure to measure, or else the last watch. */
+/* When it was last an outlier, or else the last failure to measure, or else the last watch. */
 static void text_put_last_finding(struct strbuf *line, const struct history *history,
                                   const struct history_gpu *gpu)
 {

@@ -74,8 +74,8 @@ double html_quantile(const struct html_series *series, double share);
 /* A small picture of the series as ticks or bars; `mine` and `wanted` (NaN: none) are marked. */
 void html_strip(struct strbuf *out, const struct html_series *series, double mine, double wanted);
 
-/* What the judge found. Outliers and accused nodes, slots and models are cards, which have the id
- * "o", or "p" for a place, and their number in the inventory. */
+/* What the judge found. Outliers, and nodes, slots and models that are acted on, are cards, which
+ * have the id "o", or "p" for a place, and their number in the inventory. */
 void html_outliers(struct strbuf *out, const struct html_data *data);
 void html_places(struct strbuf *out, const struct html_data *data);
 void html_watch(struct strbuf *out, const struct html_data *data);
