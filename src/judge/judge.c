@@ -39,6 +39,8 @@ const struct judge_stage judge_stages[] = {
     {"links", "links between GPUs", stage_links, NULL},
     {"host_shares", "host links of all GPUs of a node at once", stage_host_shares, NULL},
     {"causes", "conditions that explain a figure", stage_causes, NULL},
+    {"splits", "what an unknown split of the SMs over the parts of L2 may explain", stage_splits,
+     NULL},
     {"second_values", "second measurements of what looks bad", NULL, stage_second_values},
     {"duplicates", "the same finding on several bases", NULL, stage_duplicates},
     {"places", "the same finding of most of a model, a node or a slot", NULL, stage_places},

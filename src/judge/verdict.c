@@ -33,7 +33,7 @@ const struct certainty_row certainty_rows[] = {
      .certainty = CERTAINTY_UNSURE},
     {.any = ANY(NOT_SEEN_AGAIN) | ANY(NOT_REPEATED) | ANY(NOT_CONFIRMED),
      .certainty = CERTAINTY_UNSURE},
-    {.any = ANY(ALONE) | ANY(NODE_IS_FINE), .certainty = CERTAINTY_UNSURE},
+    {.any = ANY(ALONE) | ANY(NODE_IS_FINE) | ANY(PERHAPS_BUILT), .certainty = CERTAINTY_UNSURE},
     /* What is sure, also of a GPU of a divided model. */
     {.any = ANY(HELD) | ANY(THROTTLED) | ANY(WEAK_NODE), .certainty = CERTAINTY_SURE},
     {.any = ANY(GROUP), .certainty = CERTAINTY_UNSURE},

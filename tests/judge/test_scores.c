@@ -181,7 +181,7 @@ static void unsteady(void **state)
         assert_int_equal(inventory.total_outliers, k == 2);
         if (k == 2) {
             const struct inventory_outlier *outlier = made_outlier(&inventory, suspect);
-            assert_int_equal(outlier->verdict, VERDICT_DEGRADED);
+            assert_int_equal(outlier->verdict, VERDICT_UNSTEADY);
             assert_non_null(made_finding(outlier, "host.bandwidth.h2d.spread"));
         }
         inventory_fini(&inventory);

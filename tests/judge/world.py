@@ -27,8 +27,9 @@ except ImportError:
 #   watched: all figures that are watched
 EXPECTED = {
     "quick": {
-        "accused": {"card-13": {"main.bandwidth_equal.read", "main.bandwidth_equal.write"}},
-        "watched": {"card-06": {"main.bandwidth_equal.read"}},
+        "accused": {},
+        "watched": {"card-06": {"main.bandwidth_equal.read"},
+                    "card-13": {"main.bandwidth_equal.read", "main.bandwidth_equal.write"}},
     },
     "standard": {
         "accused": {},

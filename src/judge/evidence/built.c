@@ -2,6 +2,7 @@
  * is accused. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -33,6 +34,31 @@ static double smaller_part(const struct fleet *fleet, uint32_t gpu)
 {
     return built_figure(fleet, "l2.parts", gpu) == 2 ? built_figure(fleet, "l2.part_sms", gpu)
                                                      : NAN;
+}
+
+/* What streams with equal work per SM lose by the most uneven split that was seen (60 and 72 of 132
+ * SMs), with some room. */
+static const double SPLIT_LOSS = 0.07;
+
+/* Older programs, and probes chosen by hand, measure streams with equal work per SM alone. A GPU
+ * whose SMs are spread unevenly over the parts of L2 is slower in these, and nothing is wrong with
+ * it. */
+void stage_splits(struct judge *judge)
+{
+    size_t count = judge->findings.issue_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct issue *issue = &judge->findings.issues[i];
+        const struct finding *finding = issue_finding(judge, issue);
+        if (issue->basis == BASIS_BASELINE || finding->explained_by ||
+            !strstr(fleet_text(&judge->fleet, issue->metric), ".bandwidth_equal.") ||
+            !isnan(smaller_part(&judge->fleet, issue->gpu)) ||
+            !(fabs(finding->deviation) <= SPLIT_LOSS))
+            continue;
+        findings_add(judge, finding_about(judge, issue, EVIDENCE_PERHAPS_BUILT),
+                     str_copy("perhaps its build: with equal work per SM a GPU is slower whose SMs "
+                              "are spread unevenly over the parts of L2, and the spread was not "
+                              "measured"));
+    }
 }
 
 /* The median share of the GPUs whose smaller part has this many SMs. */

@@ -33,6 +33,8 @@ const struct evidence_kind evidence_kinds[EVIDENCE_COUNT] = {
     [EVIDENCE_THROTTLED] = {"throttled", "a throttle reason lowers the SM clock, by much"},
     [EVIDENCE_THROTTLED_A_LITTLE] = {"throttled_a_little", "a throttle reason lowers the SM clock"},
     [EVIDENCE_CAUSE] = {"cause", "what explains it, or that nothing does"},
+    [EVIDENCE_PERHAPS_BUILT] = {"perhaps_built",
+                                "how the GPU was built may explain it, and was not measured"},
     [EVIDENCE_SEEN_AGAIN] = {"seen_again", "a second measurement shows it too"},
     [EVIDENCE_NOT_SEEN_AGAIN] = {"not_seen_again", "a second measurement does not show it"},
     [EVIDENCE_NOT_REPEATED] = {"not_repeated", "the second measurement failed"},

@@ -32,6 +32,7 @@ void stage_load(struct judge *judge);          /* load.c */
 void stage_links(struct judge *judge);         /* links.c */
 void stage_host_shares(struct judge *judge);   /* host_shares.c */
 void stage_causes(struct judge *judge);        /* causes.c */
+void stage_splits(struct judge *judge);        /* built.c */
 
 /* Run by judge_finish: the second values are there. Some add entries to the inventory's nodes. */
 void stage_second_values(struct judge *judge, struct inventory *inventory); /* confirmations.c */
