@@ -60,7 +60,14 @@ static struct {
 extern const char parasite_fatbin[];
 
 enum { ORDERS_AT = 0, ARRIVED_AT = 128, COUNTER_AT = 256, WORDS_BYTES = 512 };
-enum { LIMIT_MS = 20, RENEW_MS = 12, PATIENCE_MS = 5, HOST_BLOCKS = 8, WRITERS_MAX = 64 };
+enum {
+    LIMIT_MS = 20,
+    RENEW_MS = 12,
+    PATIENCE_MS = 5,
+    HOST_BLOCKS = 8,
+    WRITERS_MAX = 64,
+    TRUTH_TRIES = 2
+};
 
 static const uint64_t MAIN_BYTES = UINT64_C(256) << 20, L2_BYTES = 2 << 20, HOST_BYTES = 8 << 20;
 
@@ -218,9 +225,13 @@ static void truth_measure(int phase)
         for (int f = 0; f < FIGURES && !parasite.broken; f++) {
             if (figures[f].only && strcmp(figures[f].only, parasite.kind) != 0)
                 continue;
-            double gbs[2]; /* the first one without the parasite, later with it */
-            gbs[phase] = truth_gbs(&figures[f], memory, host, phase);
-            gbs[!phase] = truth_gbs(&figures[f], memory, host, !phase);
+            /* In turn, the faster one counts: nothing makes a stream faster than it can be. */
+            double gbs[2] = {0, 0};
+            for (int i = 0; i < 2 * TRUTH_TRIES; i++) {
+                bool on = (i + phase) % 2;
+                double seen = truth_gbs(&figures[f], memory, host, on);
+                gbs[on] = seen > gbs[on] ? seen : gbs[on];
+            }
             fprintf(file, "%d,%s,%.2f,%.2f\n", phase, figures[f].name, gbs[0], gbs[1]);
         }
     }
