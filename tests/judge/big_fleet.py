@@ -1,10 +1,11 @@
 """A whole survey of a simulated fleet: cards that were built slower stand in one sentence, and exactly the nodes where
 something is wrong are drained.
 
-big_fleet.py SURVEY REPORT SOURCE_ROOT [NODES [PROFILE]]
+big_fleet.py SURVEY REPORT SOURCE_ROOT [NODES [all]]
 
 Eight H200s per node. 1, 4 and 8 % of the cards have 64 and 68 SMs on the parts of L2: kernels with equal work per SM
 lose 2.1 %. One GPU has a memory that is 8 % slower, one a wrong SM, one a pending row remap; one node lists 7 GPUs.
+`all`: all of the profile `standard`, which takes hours; otherwise the probes that these figures need.
 tests/judge/test_policy.c judges such a fleet of made figures.
 """
 import pathlib
@@ -17,9 +18,10 @@ import fast_yaml as yaml  # noqa: E402
 
 SURVEY, REPORT, ROOT = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 NODES = int(sys.argv[4]) if len(sys.argv) > 4 else 50
-PROFILE = sys.argv[5] if len(sys.argv) > 5 else "standard"
+PROBES = [] if len(sys.argv) > 5 else ["--probes", "main.latency,main.bandwidth,main.bandwidth_equal,l2.latency,l2.bandwidth,l2.part_sms,"
+                                       "sm.l1_latency,compute.check"]
 GPUS = 8
-FAULTS = {1: "{gpu: 3, kind: slow_dram, share: 0.087}", 2: "{gpu: 4, kind: wrong_sm, sm: 17, share: 0.5}",
+FAULTS = {1: "{gpu: 3, kind: slow_dram, share: 0.087}", 2: "{gpu: 4, kind: wrong_sm, sm: 17, share: 0.95}",
           3: "{gpu: 5, kind: remap, pending: true}", 4: "{gpu: 7, kind: missing}"}
 
 
@@ -44,7 +46,7 @@ with tempfile.TemporaryDirectory(prefix="gpumemtopo-big-") as there:
     there = pathlib.Path(there)
     for share in 0.01, 0.04, 0.08:
         out = there / "out.yaml"
-        done = subprocess.run([SURVEY, "--simulate", fleet(there, share), "--profile", PROFILE, "--no-progress", "--quiet",
+        done = subprocess.run([SURVEY, "--simulate", fleet(there, share), "--profile", "standard", *PROBES, "--no-progress", "--quiet",
                                "-o", out], capture_output=True, text=True)
         drained = subprocess.run([REPORT, "exclude", out], capture_output=True, text=True).stdout.strip()
         data = yaml.safe_load(out.read_text())
