@@ -33,8 +33,9 @@ const struct metric_row metric_rows[] = {
     {"main.whole.slowest_region", JUDGE_NONE},
     {"main.whole.late_regions", JUDGE_NONE},
     {"main.whole.latency_worst_region", JUDGE_NONE},
-    /* The check of the SMs: results that must not be wrong, by a rule, and rates that the design
-     * decides. */
+    /* The check of the SMs: results that must not be wrong, by a rule, and rates, which the design
+     * decides: they repeat within 0.02 %. That of integers also follows from how the compiler makes
+     * their instructions: builds of one version differ by a third. */
     {"compute.wrong", JUDGE_NONE},
     {"compute.wrong_sm", JUDGE_NONE},
     {"compute.wrong_in.int", JUDGE_NONE},
@@ -50,14 +51,14 @@ const struct metric_row metric_rows[] = {
     {"compute.wrong_in.registers", JUDGE_NONE},
     {"compute.wrong_in.atomics", JUDGE_NONE},
     {"compute.rate.int", JUDGE_NONE},
-    {"compute.rate.fp32", JUDGE_NONE},
-    {"compute.rate.fp64", JUDGE_NONE},
-    {"compute.rate.mma_f16", JUDGE_NONE},
-    {"compute.rate.mma_bf16", JUDGE_NONE},
-    {"compute.rate.mma_fp8", JUDGE_NONE},
-    {"compute.rate.wgmma_f16", JUDGE_NONE},
-    {"compute.rate.wgmma_bf16", JUDGE_NONE},
-    {"compute.rate.wgmma_fp8", JUDGE_NONE},
+    {"compute.rate.fp32", JUDGE_LOWER, 0.005},
+    {"compute.rate.fp64", JUDGE_LOWER, 0.005},
+    {"compute.rate.mma_f16", JUDGE_LOWER, 0.005},
+    {"compute.rate.mma_bf16", JUDGE_LOWER, 0.005},
+    {"compute.rate.mma_fp8", JUDGE_LOWER, 0.005},
+    {"compute.rate.wgmma_f16", JUDGE_LOWER, 0.005},
+    {"compute.rate.wgmma_bf16", JUDGE_LOWER, 0.005},
+    {"compute.rate.wgmma_fp8", JUDGE_LOWER, 0.005},
     /* Links between the GPUs of a node: compared link by link, by rules of their own. */
     {"links.peers", JUDGE_NONE},
     {"links.read", JUDGE_NONE},
@@ -79,8 +80,9 @@ const struct metric_row metric_rows[] = {
     {"l2.parts", JUDGE_NONE},
     {"l2.part_sms", JUDGE_NONE},
     {"l2.latency", JUDGE_HIGHER, 0.02},
-    /* The bandwidth of L2 follows the SM clock, which differs from GPU to GPU. */
-    {"l2.bandwidth.read", JUDGE_LOWER, 0.015,
+    /* The bandwidth of L2 follows the SM clock, which differs from GPU to GPU. With a GPC of 12 SMs
+     * an H200 reads 1.7 % less: it is built so. */
+    {"l2.bandwidth.read", JUDGE_LOWER, 0.015, .accuse = 0.025,
      .follows = {[JUDGE_SM_CLOCK] = 1, [JUDGE_L2] = 1, [JUDGE_SMS] = 1}},
     {"l2.bandwidth.write", JUDGE_LOWER, 0.015,
      .follows = {[JUDGE_SM_CLOCK] = 1, [JUDGE_L2] = 1, [JUDGE_SMS] = 1}},
@@ -95,7 +97,7 @@ const struct metric_row metric_rows[] = {
     /* Under the same load, GPUs of one model reach SM clocks up to 8 % apart. A larger loss means
      * that a limit is active. A smaller loss counts only if a setting or a throttle reason
      * explains it. */
-    {"clock.sm", JUDGE_LOWER, 0.01, .accuse = 0.09},
+    {"clock.sm", JUDGE_LOWER, 0.01, .accuse = 0.09, .few = 0.25},
     /* Clocks that the driver reports. The judge compares clock.memory with the peers, as a
      * setting, and clock.sm_reported with the measured SM clock, by a rule. */
     {"clock.memory", JUDGE_NONE},

@@ -134,24 +134,9 @@ double judge_condition_ratio(const struct judge *judge, enum judge_condition con
     return ratio > 0 && isfinite(ratio) ? ratio : 1;
 }
 
-double judge_clock_factor(const struct judge *judge, const struct yardstick *yardstick,
-                          uint32_t gpu)
+double judge_clock_factor(const struct judge *judge, double clock_share, uint32_t gpu)
 {
-    if (yardstick->clock_share == 0)
-        return 1;
-    return 1 / (1 + yardstick->clock_share * (judge->clock_ratio[gpu] - 1));
-}
-
-const struct population_level *judge_level(const struct judge *judge, uint32_t gpu, size_t metric)
-{
-    size_t population = judge->fleet.gpus[gpu].population;
-    return &judge->levels[population * judge->basis.config->metric_count + metric];
-}
-
-double judge_common_factor(const struct judge *judge, const struct yardstick *yardstick,
-                           uint32_t gpu, size_t metric)
-{
-    return judge_clock_factor(judge, yardstick, gpu) * judge_level(judge, gpu, metric)->factor;
+    return 1 / (1 + clock_share * (judge->clock_ratio[gpu] - 1));
 }
 
 double judge_worse_share(enum judge_worse worse, double deviation)

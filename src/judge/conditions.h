@@ -23,17 +23,9 @@ bool judge_number_lower(double own, double other);
 /* Whether a condition explains a loss: loss <= 1.15 * predicted + floor. All are shares. */
 bool judge_loss_fits(double loss, double predicted, double floor);
 
-/* The factor that converts a value of this GPU to the usual SM clock. */
-double judge_clock_factor(const struct judge *judge, const struct yardstick *yardstick,
-                          uint32_t gpu);
-
-/* The level of the GPU's population in this metric. The GPU has a model. */
-const struct population_level *judge_level(const struct judge *judge, uint32_t gpu, size_t metric);
-
-/* The factor that makes values of a model comparable: at the usual SM clock, and as in the largest
- * population. */
-double judge_common_factor(const struct judge *judge, const struct yardstick *yardstick,
-                           uint32_t gpu, size_t metric);
+/* The factor that converts a value of this GPU to the usual SM clock, of a figure of which this
+ * share follows the clock. */
+double judge_clock_factor(const struct judge *judge, double clock_share, uint32_t gpu);
 
 /* The share by which a deviation is worse; negative: better. JUDGE_ANY: its absolute value. */
 double judge_worse_share(enum judge_worse worse, double deviation);

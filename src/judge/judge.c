@@ -11,7 +11,7 @@
 #include "judge/consensus.h"
 #include "judge/evidence/link_matrix.h"
 #include "judge/evidence/stages.h"
-#include "judge/population_levels.h"
+#include "judge/model.h"
 #include "judge/verdict.h"
 
 /* docs/JUDGE.md has the same table; tests/judge/test_verdict.c compares them. */
@@ -22,8 +22,7 @@ const struct judge_stage judge_stages[] = {
     {"counters", "errors that are corrected, during the survey and before", stage_counters, NULL},
     {"heat", "temperatures", stage_heat, NULL},
     {"tries", "workers that crashed, hung or failed", stage_tries, NULL},
-    {"scores", "figures against the fleet", stage_scores, NULL},
-    {"few_peers", "figures of small models and populations", stage_few_peers, NULL},
+    {"figures", "figures against the fleet and against GPUs elsewhere", stage_figures, NULL},
     {"groups", "GPUs that only a figure separates from the others", stage_groups, NULL},
     {"weak_nodes", "figures of the GPUs of a node together", stage_weak_nodes, NULL},
     {"steadiness", "figures whose repetitions scatter", stage_steadiness, NULL},
@@ -32,7 +31,6 @@ const struct judge_stage judge_stages[] = {
     {"counter_drift", "counters since the baseline", stage_counter_drift, NULL},
     {"dies", "dies since the baseline", stage_dies, NULL},
     {"sm_rates", "SMs since the baseline", stage_sm_rates, NULL},
-    {"world", "figures against GPUs elsewhere", stage_world, NULL},
     {"clocks", "what lowers the SM clock, and the figures that follow it", stage_clocks, NULL},
     {"claims", "measured against reported values", stage_claims, NULL},
     {"load", "sustained load", stage_load, NULL},
@@ -68,10 +66,10 @@ void judge_destroy(struct judge *judge)
     fleet_fini(&judge->fleet);
     free(judge->inventories);
     free(judge->columns);
-    free(judge->yardsticks);
-    free(judge->levels);
+    free(judge->figures);
     free(judge->worse);
     free(judge->scores);
+    free(judge->sources);
     free(judge->usual);
     free(judge->clock_ratio);
     free(judge->other_hardware);
@@ -230,7 +228,7 @@ static void judge_fill_inventory_model(const struct judge *judge, const struct g
     out->key = str_copy(fleet_text(fleet, group->key));
     judge_list_usual_facts(fleet, group, SET_CONFIG, &out->config);
     judge_list_usual_facts(fleet, group, SET_HEALTH, &out->health);
-    population_levels_report(judge, group, out);
+    model_report_populations(judge, group, out);
     consensus_build(judge, group, out);
 }
 

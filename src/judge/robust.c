@@ -11,7 +11,7 @@
 
 /* Values further than FAR * sigma from the centre are left out of the scale, in a cautious fit
  * those further than (FAR + FAR_FEW / n) * sigma. */
-static const double FAR = 4, FAR_FEW = 40;
+static const double FAR = 4, FAR_FEW = 17;
 
 /* Larger deviations are faults, not tails: they are left out of the kurtosis. */
 static const double TAIL_MAX = 8;
@@ -134,10 +134,10 @@ double robust_edge(const double *sizes, size_t n)
 }
 
 /* The kurtosis of Student's distribution is 3 + 6 / (dof - 4). */
-double robust_tail_dof(const double *sizes, size_t n)
+double robust_tail_dof(const double *sizes, size_t n, int errors)
 {
     double error = sqrt(24 / (double)n); /* of the kurtosis of n normal values */
-    double excess = robust_kurtosis(sizes, n) - 3 + ERRORS * error;
+    double excess = robust_kurtosis(sizes, n) - 3 + errors * ERRORS * error;
     if (isnan(excess))
         return ROBUST_DOF_MIN;
     double dof = excess > 0 ? 4 + 6 / excess : ROBUST_DOF_MAX;
@@ -258,4 +258,10 @@ double robust_student_quantile(double tail, double dof)
             high = middle;
     }
     return high;
+}
+
+double robust_student_bound(double tail, double dof)
+{
+    return robust_student_quantile(tail, dof) * CPD_QUARTILE_SIGMA /
+           robust_student_quantile(0.25, dof);
 }

@@ -37,10 +37,11 @@ struct robust_fit robust_fit(const double *values, size_t n, double *scratch);
 struct robust_fit robust_fit_cautious(const double *values, size_t n, double *scratch);
 
 /* Degrees of freedom, from ROBUST_DOF_MIN to ROBUST_DOF_MAX, of the Student distribution that has
- * the kurtosis of `sizes`. sizes: deviations to the better side of the centre, divided by the
- * scale. */
+ * the kurtosis of `sizes`, plus twice its standard error if `errors` is 1 (the tails may be
+ * heavier), less that if it is -1 (they are at least so heavy). sizes: deviations to the better
+ * side of the centre, divided by the scale. */
 enum { ROBUST_DOF_MIN = 5, ROBUST_DOF_MAX = 30 };
-double robust_tail_dof(const double *sizes, size_t n);
+double robust_tail_dof(const double *sizes, size_t n, int errors);
 
 /* Twice the largest of `sizes` (see above) if their distribution ends sharply, as a uniform one
  * does: no healthy figure lies beyond. INFINITY if their kurtosis is nearer to that of a normal
@@ -57,5 +58,9 @@ double robust_student_tail(double t, double dof);
 
 /* The value that is exceeded with probability `tail`, 0 < tail <= 0.5. */
 double robust_student_quantile(double tail, double dof);
+
+/* The same for values whose scale was found from the middle of the distribution as if it were
+ * normal. */
+double robust_student_bound(double tail, double dof);
 
 #endif

@@ -17,37 +17,28 @@ struct repeats {
     size_t count, capacity;
 };
 
-/* What a figure of a GPU is compared with: one metric of one model. */
-struct yardstick {
-    bool usable;          /* enough GPUs to compare with */
-    size_t n;             /* GPUs behind it */
-    double center, sigma; /* of the values, converted to the usual SM clock */
-    bool limited;         /* sigma is the smallest that is trusted, not the scatter of the values */
-    double step;          /* resolution: 1 if two thirds of the values are whole numbers from 10 on,
-                             otherwise 0 */
-    double dof;           /* degrees of freedom of sigma */
-    double tail_dof;      /* degrees of freedom that describe the tails */
-    double clock_share;   /* share of the figure that follows the SM clock */
-    double share_error;   /* standard error of clock_share */
-    double edge;          /* no healthy figure has a larger score; INFINITY: no such end */
-    double spread;        /* median over the GPUs of the spread of their repetitions */
+/* What is usual in one metric for the GPUs of one population: see model.h. Scale, errors and spread
+ * are shares of the level. */
+struct usual_figure {
+    bool usable;     /* there is something to compare with */
+    bool certain;    /* ... and enough of it to accuse */
+    bool few;        /* its kind, one of several, has too few GPUs to show how it scatters */
+    bool by_world;   /* GPUs elsewhere say more than the fleet */
+    bool limited;    /* sigma is the smallest that is trusted, not the scatter of the figures */
+    bool other_kind; /* the figure depends on the kind, and the largest population is of another */
+    size_t n, all;   /* GPUs of its kind, and of the model, behind it */
+    uint32_t elsewhere;              /* GPUs of the world */
+    double level, error;             /* at the usual SM clock */
+    double sigma, dof;               /* scale and degrees of freedom of healthy figures */
+    double spread;                   /* median over the GPUs of the spread of their repetitions */
+    double clock_share, share_error; /* share of the figure that follows the SM clock */
+    double center;  /* median of its kind; NaN: fewer than PEERS_MIN GPUs have it */
+    double largest; /* ... of the model's largest kind */
 };
 
-/* A figure of the GPUs of a population, beside that of the model's largest population. */
-struct population_level {
-    double factor;   /* figure * factor: the figure as it would be in the largest population */
-    double width;    /* uncertainty of what is usual in this population, as a share of the centre */
-    double center;   /* the usual figure at the usual SM clock; NaN: too few GPUs have it */
-    bool differs;    /* from the largest population, by more than chance */
-    bool apart;      /* too few GPUs to find a factor, and other populations have enough */
-    bool other_kind; /* the figure depends on the kind, and the largest population is of another */
-    bool not_compared;  /* likewise, and it has too few GPUs of its own */
-    double scale;       /* scale of this population / sigma of the yardstick */
-    double dof;         /* degrees of freedom of that scale */
-    double bound;       /* score that healthy GPUs hardly ever reach */
-    double pair_bound;  /* the same for two figures of one memory that both reach it */
-    double watch_bound; /* score that few healthy GPUs reach */
-};
+/* What the score of a figure is from: flags, and SOURCE_DOF * the degrees of freedom of the scale.
+ */
+enum { SOURCE_WORLD = 1, SOURCE_CERTAIN = 2, SOURCE_FEW = 4, SOURCE_DOF = 8, SOURCE_DOF_MAX = 31 };
 
 /* An inventory whose GPUs are judged again, and which GPUs of the fleet they are. */
 struct judged_inventory {
@@ -65,11 +56,12 @@ struct judge {
     struct judged_inventory *inventories;
     size_t inventory_count, inventory_capacity;
     const struct metric_column **columns; /* per judged metric; NULL: no GPU has it */
-    struct yardstick *yardsticks;         /* [group * metrics + metric] */
-    struct population_level *levels;      /* [population * metrics + metric] */
-    float *worse;  /* [gpu * metrics + metric]: share by which it is worse; NaN: not compared */
-    float *scores; /* likewise: the score, positive if worse */
-    double *usual; /* [group * JUDGE_CONDITION_COUNT + condition]; NaN: unknown */
+    struct usual_figure *figures;         /* [population * metrics + metric] */
+    float *worse;     /* [gpu * metrics + metric]: share by which it is worse; NaN: not compared */
+    float *scores;    /* likewise: the score, positive if worse */
+    uint8_t *sources; /* likewise */
+    double bound;     /* score at which a single figure accuses */
+    double *usual;    /* [group * JUDGE_CONDITION_COUNT + condition]; NaN: unknown */
     double *clock_ratio;  /* per GPU: SM clock over the usual one; 1 if unknown */
     bool *other_hardware; /* per GPU: other hardware or MIG mode than most of its model */
 };

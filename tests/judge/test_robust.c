@@ -123,7 +123,7 @@ static double tail_of(int dof, struct rng *rng)
             squares += pow(rng_normal(rng), 2);
         sizes[i] = fabs(rng_normal(rng)) / (dof ? sqrt(squares / dof) : 1);
     }
-    return robust_tail_dof(sizes, MANY);
+    return robust_tail_dof(sizes, MANY, 1);
 }
 
 static void tails(void **state)
@@ -137,7 +137,7 @@ static void tails(void **state)
     assert_true(tail_of(6, &rng) < 8);
     assert_true(tail_of(3, &rng) < 6.5);
     double zeros[10] = {0};
-    assert_true(robust_tail_dof(zeros, 10) == ROBUST_DOF_MIN);
+    assert_true(robust_tail_dof(zeros, 10, 1) == ROBUST_DOF_MIN);
 }
 
 static void shares(void **state)

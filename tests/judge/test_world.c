@@ -262,6 +262,38 @@ static void judges_lone_gpus(void **state)
     }
 }
 
+/* Rates of units repeat within 0.02 %: a third of one is accused, also of a lone GPU (NVIDIA/DCGM
+ * issue 122), and 2 % is watched. */
+static void judges_rates_of_units(void **state)
+{
+    (void)state;
+    static const char text[] = WHOLE(
+        "12") "          compute.rate.fp32: {n: 12, median: 238.5, scatter: 0.002, spread: 0, "
+              "quantiles: [238.4, 238.4, 238.5, 238.5, 238.5, 238.6, 238.6]}\n";
+    static const struct {
+        double rate;
+        bool accused, watched;
+    } rows[] = {{238.5, false, false}, {233.7, false, true}, {79.5, true, false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(1, 1);
+        struct inventory inventory = {0};
+        struct world world = must_read(text);
+        struct err err = {0};
+        const struct judge_basis basis = {
+            .config = made_config(), .world = &world, .program = "0.1.0"};
+        facts_set_text(&gpus[0].board, "part", "900-1");
+        measures_add(&gpus[0].measures, "compute.rate.fp32", rows[i].rate, "", "m");
+        assert_int_equal(made_judge(gpus, 1, true, &basis, &inventory, &err), 0);
+        const struct inventory_outlier *told = made_watched(&inventory, "GPU-000");
+        bool found = made_finding(told, "compute.rate.fp32") != NULL;
+        assert_int_equal(found, rows[i].accused || rows[i].watched);
+        assert_true(!found || (told->verdict == VERDICT_DEGRADED) == rows[i].accused);
+        inventory_fini(&inventory);
+        world_fini(&world);
+        made_free(gpus, 1);
+    }
+}
+
 static bool tells(const struct inventory *inventory, const char *text)
 {
     for (size_t i = 0; i < inventory->node_finding_count; i++)
@@ -310,10 +342,11 @@ static void leaves_fleets_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prints_what_it_read),  cmocka_unit_test(refuses_bad_files),
-        cmocka_unit_test(survives_cut_files),   cmocka_unit_test(combines_quantiles),
-        cmocka_unit_test(tells_programs_apart), cmocka_unit_test(judges_lone_gpus),
-        cmocka_unit_test(says_why_not),         cmocka_unit_test(leaves_fleets_alone),
+        cmocka_unit_test(prints_what_it_read),   cmocka_unit_test(refuses_bad_files),
+        cmocka_unit_test(survives_cut_files),    cmocka_unit_test(combines_quantiles),
+        cmocka_unit_test(tells_programs_apart),  cmocka_unit_test(judges_lone_gpus),
+        cmocka_unit_test(judges_rates_of_units), cmocka_unit_test(says_why_not),
+        cmocka_unit_test(leaves_fleets_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

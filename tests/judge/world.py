@@ -1,5 +1,5 @@
-"""Real H200 cards, each judged alone against the world that the other cards make (leave one out): only the card
-that is slow may be accused. FOLDER has the cards with a slow one among them, RECENT and h200-tickets beside it those of
+"""Real H200 cards, each judged alone against the world that the other cards make (leave one out): nobody may be
+accused: what is slower is built so. FOLDER has the cards with a slow one among them, RECENT and h200-tickets beside it those of
 the current probes, from which `share` makes the shipped world file.
 
 usage: world.py REPORT FOLDER RECENT SHIPPED SCHEMA

@@ -3,10 +3,9 @@
 
 #include "base/str.h"
 #include "judge/evidence/stages.h"
-#include "judge/population_levels.h"
+#include "judge/model.h"
 #include "judge/reference.h"
 #include "judge/verdict.h"
-#include "judge/yardstick.h"
 
 /* A figure is scattered if it scatters by SCATTER, so that a GPU must be worse by BLIND to be
  * noticed. Both are shares of the centre. */
@@ -18,19 +17,24 @@ static void report_scattered(const struct judge *judge, const struct group *mode
 {
     const struct judge_config *config = judge->basis.config;
     for (size_t m = 0; m < config->metric_count; m++) {
-        const struct yardstick *y = yardstick_of(judge, model, m);
-        /* The bound of the first population: that of a model with one board. */
-        double bound = judge->levels[model->populations_at * config->metric_count + m].bound;
-        double scatter = y->sigma / fabs(y->center), hidden = bound * scatter;
-        if (judge_report_divided_figure(judge, model, m, inventory) || !y->usable ||
-            config->metrics[m].worse == JUDGE_ANY || !(hidden >= BLIND) ||
+        const struct usual_figure
+            *first = &judge->figures[model->populations_at * config->metric_count + m],
+            *usual = first;
+        for (size_t i = 1; i < model->populations; i++)
+            if (first[i * config->metric_count].n > usual->n)
+                usual = &first[i * config->metric_count];
+        double scatter = usual->sigma;
+        double hidden = scatter * model_score_size(judge->bound, usual->dof);
+        if (judge_report_divided_figure(judge, model, m, inventory) || !usual->usable ||
+            usual->all < PEERS_MIN || config->metrics[m].worse == JUDGE_ANY || !(hidden >= BLIND) ||
             scatter < fmax(SCATTER, config->metrics[m].accuse))
             continue;
         verdict_add_remark(
             inventory,
             str_format("%zu GPUs of %s: %s scatters by %.0f %% among them: a GPU must be "
                        "%.0f %% worse to be noticed",
-                       y->n, model->id, config->metrics[m].metric, 100 * scatter, 100 * hidden));
+                       usual->all, model->id, config->metrics[m].metric, 100 * scatter,
+                       100 * hidden));
     }
 }
 
@@ -42,10 +46,10 @@ static void report_worse_populations(const struct judge *judge, const struct gro
     for (size_t i = 0; i < model->populations; i++)
         for (size_t m = 0; m < config->metric_count; m++) {
             size_t number = model->populations_at + i;
-            const struct population_level *level =
-                &judge->levels[number * config->metric_count + m];
-            double loss = judge_worse_share(config->metrics[m].worse, 1 / level->factor - 1);
-            if (loss > POPULATION_BOARDS_APART && !level->other_kind)
+            const struct usual_figure *usual = &judge->figures[number * config->metric_count + m];
+            double loss =
+                judge_worse_share(config->metrics[m].worse, usual->center / usual->largest - 1);
+            if (loss > model_constants[BUILT_APART] && !usual->other_kind)
                 verdict_add_remark(
                     inventory,
                     str_format("all GPUs of %s: %s is %.0f %% worse than in the largest "
@@ -65,9 +69,9 @@ void stage_blind_spots(struct judge *judge, struct inventory *inventory)
             count += fleet_judged(&fleet->gpus[model->members[i]]);
         bool known =
             judge_references_find(judge->basis.references, fleet_text(fleet, model->name)) ||
-            judge_world_knows(judge, model);
+            model_world_knows(judge, model);
         judge_report_world(judge, model, inventory);
-        if (count && count < YARDSTICK_MIN && !known && !judge->basis.baseline)
+        if (count && count < PEERS_MIN && !known && !judge->basis.baseline)
             verdict_add_remark(
                 inventory, str_format("%zu of %s: too few to compare, and no reference: judged by "
                                       "rules alone",

@@ -8,7 +8,8 @@
 #include "base/str.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
-#include "judge/yardstick.h"
+#include "judge/model.h"
+#include "judge/robust.h"
 
 /* The measured value must be at least this share of the reported one. L2: the resolution of its
  * size. Memory: drivers, ECC and desktops use a part. Link: hosts reach very different shares of
@@ -126,7 +127,7 @@ static void claims_check_memory(struct judge *judge, const struct group *group, 
             numbers[n++] = share;
     }
     double usual = robust_median(numbers, n);
-    for (size_t i = 0; i < group->count && n >= YARDSTICK_MIN; i++) {
+    for (size_t i = 0; i < group->count && n >= PEERS_MIN; i++) {
         uint32_t gpu = group->members[i];
         double missing = usual - free_share(fleet, gpu);
         double memory = claim_fact(fleet, SET_HARDWARE, "memory_bytes", gpu);

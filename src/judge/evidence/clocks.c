@@ -9,8 +9,8 @@
 #include "judge/conditions.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
+#include "judge/model.h"
 #include "judge/verdict.h"
-#include "judge/yardstick.h"
 
 /* A throttle reason is unusual if at most this share of the model has it. */
 static const double UNUSUAL = 0.2;
@@ -47,8 +47,7 @@ static void clock_find_unusual(struct clock_view *view)
             having += str_list_has(list, throttle_reasons[k].name);
             known += list != NULL;
         }
-        view->unusual[k] =
-            known >= YARDSTICK_MIN && (double)having <= fmax(UNUSUAL * (double)known, 1);
+        view->unusual[k] = known >= PEERS_MIN && (double)having <= fmax(UNUSUAL * (double)known, 1);
     }
 }
 
@@ -126,9 +125,9 @@ static bool clock_is_much_lower(const struct clock_view *view, uint32_t gpu)
     const struct judge *judge = view->judge;
     const struct judge_config *config = judge->basis.config;
     double loss = 1 - judge->clock_ratio[gpu];
-    return loss >= LOSS || (loss >= config->metrics[view->metric].floor &&
-                            judge->scores[gpu * config->metric_count + view->metric] >=
-                                judge_level(judge, gpu, view->metric)->bound);
+    return loss >= LOSS ||
+           (loss >= config->metrics[view->metric].floor &&
+            judge->scores[gpu * config->metric_count + view->metric] >= judge->bound);
 }
 
 /* Adds the condition that lowers the clock, if it explains the loss. Without one, a cause that
@@ -195,11 +194,10 @@ static void clock_add_consequences(const struct clock_view *view, uint32_t gpu)
     const struct finding clock = *issue_finding(judge, issue);
     for (size_t m = 0; m < config->metric_count; m++) {
         const struct judge_metric *rule = &config->metrics[m];
-        const struct yardstick *y = yardstick_of(judge, view->group, m);
+        const struct usual_figure *usual = model_figure(judge, gpu, m);
         const struct cell *cell = fleet_number(judge->columns[m], gpu, true);
-        double expected = y->center / judge_level(judge, gpu, m)->factor;
-        double share = cell && y->usable ? cell->value / expected - 1 : 0;
-        if (!cell || !y->usable || y->clock_share <= 0 ||
+        double share = cell && usual->usable ? cell->value / usual->level - 1 : 0;
+        if (!cell || !usual->usable || usual->clock_share <= 0 ||
             judge_worse_share(rule->worse, share) < rule->accuse ||
             issue_find(judge, gpu, rule->metric, BASIS_FLEET))
             continue;
@@ -210,7 +208,7 @@ static void clock_add_consequences(const struct clock_view *view, uint32_t gpu)
         finding.explained_by = 1u << JUDGE_SM_CLOCK;
         finding.unit = cell->unit;
         finding.value = cell->value;
-        finding.expected = expected;
+        finding.expected = usual->level;
         finding.deviation = share;
         findings_add(judge, finding,
                      str_format("SM clock %.0f MHz, model runs at %.0f MHz: %s", clock.value,

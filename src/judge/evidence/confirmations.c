@@ -20,6 +20,9 @@ static const double SEEN_AGAIN_SHARE = 0.5;
 /* Another figure confirms a finding if its own score is at least this. */
 static const double COMPANION_SCORE = 3;
 
+/* The repetitions of a figure agree if it deviates by this many times their spread. */
+static const double AGREE = 4;
+
 /* The driver's clock confirms the measured one if they differ by at most this share. */
 static const double CLOCK_SHARE = 0.02;
 
@@ -240,11 +243,8 @@ static enum figure_part figure_part_of(const struct judge *judge, const struct f
     static const struct {
         const char *prefix;
         enum figure_part part;
-    } parts[] = {{"main.", PART_MEMORY},
-                 {"l2.", PART_MEMORY},
-                 {"l1_data.", PART_SM},
-                 {"sm.", PART_SM},
-                 {"host.", PART_HOST}};
+    } parts[] = {{"main.", PART_MEMORY}, {"l2.", PART_MEMORY},  {"l1_data.", PART_SM},
+                 {"sm.", PART_SM},       {"compute.", PART_SM}, {"host.", PART_HOST}};
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         if (strncmp(metric, parts[i].prefix, strlen(parts[i].prefix)) == 0)
             return parts[i].part;
@@ -267,6 +267,17 @@ static uint32_t count_figures(const struct judge *judge, const struct issue *iss
                  part != PART_OTHER && figure_part_of(judge, second) == part;
     }
     return count;
+}
+
+/* The repetitions of a figure of the GPU itself agree: what disturbs it now and then would be over
+ * in some of them. Copies, clocks and loads are disturbed for longer. */
+static bool repetitions_agree(const struct judge *judge, const struct finding *finding)
+{
+    enum figure_part part = figure_part_of(judge, finding);
+    const struct cell *cell =
+        finding->rule < 0 ? NULL : fleet_number(judge->columns[finding->rule], finding->gpu, false);
+    return (part == PART_MEMORY || part == PART_SM) && cell && isfinite(cell->spread) &&
+           fabs(finding->value - finding->expected) >= AGREE * cell->spread;
 }
 
 /* The driver reports the SM clock too. */
@@ -301,9 +312,10 @@ static struct finding find_confirmation(const struct judge *judge, const struct 
         return finding;
     }
     finding.confirming = count_figures(judge, issue) + driver_agrees(judge, &finding);
-    finding.confirmed = issue_has_cause(judge, issue) ? CONFIRMED_BY_CAUSE
-                        : finding.confirming > 1      ? CONFIRMED_BY_FIGURES
-                                                      : NOT_CONFIRMED;
+    finding.confirmed = issue_has_cause(judge, issue)        ? CONFIRMED_BY_CAUSE
+                        : finding.confirming > 1             ? CONFIRMED_BY_FIGURES
+                        : repetitions_agree(judge, &finding) ? CONFIRMED_BY_REPETITIONS
+                                                             : NOT_CONFIRMED;
     if (finding.confirmed == NOT_CONFIRMED)
         finding.evidence = EVIDENCE_NOT_CONFIRMED;
     return finding;
@@ -342,6 +354,7 @@ char *judge_confirmation_text(const struct finding *finding)
         [CONFIRMED_AGAIN] = "2 of 2",
         [SEEN_ONCE] = "1 of 2",
         [CONFIRMED_BY_CAUSE] = "by its cause",
+        [CONFIRMED_BY_REPETITIONS] = "by its repetitions",
         [NOT_CONFIRMED] = "no",
     };
     if (finding->confirmed == CONFIRMED_BY_FIGURES)

@@ -10,7 +10,8 @@
 #include "catalogue/facts.h"
 #include "inventory/results.h"
 #include "judge/evidence/stages.h"
-#include "judge/yardstick.h"
+#include "judge/model.h"
+#include "judge/robust.h"
 
 /* A counter is far from those of the model if it is at least this many times their upper quartile.
  * Most GPUs have none, and drivers are loaded for hours or for a year. */
@@ -31,7 +32,7 @@ static struct counter_peers counter_peers_of(double *values, size_t n)
 /* Whether there are enough GPUs to compare with. */
 static bool counter_can_compare(const struct counter_peers *peers)
 {
-    return peers->n >= YARDSTICK_MIN;
+    return peers->n >= PEERS_MIN;
 }
 
 /* False if there are not. */

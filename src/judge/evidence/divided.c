@@ -9,8 +9,9 @@
 #include "base/str.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
+#include "judge/model.h"
+#include "judge/robust.h"
 #include "judge/verdict.h"
-#include "judge/yardstick.h"
 
 /* Each group has at least this share of the GPUs. See SMALL_SHARE for smaller groups. */
 static const double GROUP_SHARE = 0.25;
@@ -23,7 +24,7 @@ enum { NEAR_MIN = 8 };
 /* GPUs of a smaller group are outliers, unless they are at least SMALL_MIN and SMALL_SHARE of their
  * population, on SMALL_NODES nodes or more, and lose less than boards and chips of one model may
  * differ. */
-static const double SMALL_SHARE = 0.05, SMALL_LOSS = 0.045;
+static const double SMALL_SHARE = 0.05, SMALL_SCORE = 3;
 static const double ALIKE = 0.65; /* smallest loss / median loss, and median / largest */
 enum { SMALL_MIN = 5, SMALL_NODES = 3 };
 
@@ -40,13 +41,17 @@ struct cut {
     double center[2];
 };
 
-/* As judge_common_factor, but the share that follows the clock is the stated one: in a divided
- * model, that of the fleet may be anything. */
+/* The factor that makes values of a model comparable: at the usual SM clock, and as in the largest
+ * population. The share that follows the clock is the stated one: in a divided model, that of the
+ * fleet may be anything. */
 static double divided_factor(const struct judge *judge, uint32_t gpu, size_t metric)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
-    const struct yardstick stated = {.clock_share = rule->follows[JUDGE_SM_CLOCK]};
-    return judge_common_factor(judge, &stated, gpu, metric);
+    const struct usual_figure *usual = model_figure(judge, gpu, metric);
+    double as_largest = isfinite(usual->center) && usual->center != 0 && !usual->other_kind
+                            ? usual->largest / usual->center
+                            : 1;
+    return judge_clock_factor(judge, rule->follows[JUDGE_SM_CLOCK], gpu) * as_largest;
 }
 
 /* Whether the evidence so far accuses the GPU by this metric. */
@@ -66,7 +71,7 @@ static void cut_gather(const struct judge *judge, const struct group *group, siz
     for (size_t i = 0; i < group->count; i++) {
         uint32_t gpu = group->members[i];
         const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
-        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]) || gpu_is_suspect(judge, gpu, metric))
+        if (!cell || !fleet_judged(&judge->fleet.gpus[gpu]))
             continue;
         cut->gpus[cut->n] = gpu;
         cut->values[cut->n++] = cell->value * divided_factor(judge, gpu, metric);
@@ -152,74 +157,68 @@ static void find_large_groups(struct judge *judge, const struct group *model, si
                               struct cut *cut)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
-    const struct yardstick *y = yardstick_of(judge, model, metric);
     /* Two groups make the scale large. So a small scale saves the search for them. */
-    if (y->sigma < rule->accuse * fabs(y->center) / 4)
+    if (model_figure(judge, model->members[0], metric)->sigma < rule->accuse / 4)
         return;
     cut_gather(judge, model, metric, cut);
     if (!cut_find_groups(cut) || !cut_is_wide(cut, rule) || cut_is_by_board(judge, model, cut))
         return;
     bool worse_above = rule->worse == JUDGE_HIGHER;
-    double middle = (cut->center[0] + cut->center[1]) / 2;
-    for (size_t i = 0; i < cut->n; i++)
-        if ((cut->values[i] >= middle) == worse_above)
-            divided_report_gpu(judge, cut->gpus[i], metric, cut->center[!worse_above]);
+    double middle = (cut->center[0] + cut->center[1]) / 2, usual = cut->center[!worse_above];
+    double gap = (cut->center[1] - cut->center[0]) / fabs(usual);
+    for (size_t i = 0; i < cut->n; i++) {
+        /* Who loses much more than the group, or more than boards and chips differ, is an outlier.
+         */
+        bool alike =
+            gap < model_constants[BUILT_APART] && fabs(cut->values[i] / usual - 1) <= gap / ALIKE;
+        if ((cut->values[i] >= middle) == worse_above &&
+            (alike || !gpu_is_suspect(judge, cut->gpus[i], metric)))
+            divided_report_gpu(judge, cut->gpus[i], metric, usual);
+    }
 }
 
-/* Suspect by a loss that no condition of the GPU could explain. */
-static bool loss_is_unexplained(const struct judge *judge, uint32_t gpu, size_t metric)
+/* A condition of the GPU could explain its loss. */
+static bool loss_may_be_explained(const struct judge *judge, uint32_t gpu, size_t metric)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     for (int c = 0; c < JUDGE_CONDITION_COUNT; c++)
         if (c != JUDGE_SM_CLOCK && rule->follows[c] > 0 &&
             judge_number_lower(judge_condition_ratio(judge, (enum judge_condition)c, gpu), 1))
-            return false;
-    return gpu_is_suspect(judge, gpu, metric);
+            return true;
+    return false;
 }
 
-/* Keeps the GPUs whose loss is near the median loss. Returns the median. */
-static double cut_keep_alike(const struct judge *judge, size_t metric, struct cut *cut)
-{
-    size_t metrics = judge->basis.config->metric_count, kept = 0;
-    for (size_t i = 0; i < cut->n; i++)
-        cut->values[i] = cut->scratch[i] = judge->worse[cut->gpus[i] * metrics + metric];
-    double median = robust_median(cut->scratch, cut->n);
-    for (size_t i = 0; i < cut->n; i++)
-        if (cut->values[i] >= ALIKE * median && cut->values[i] <= median / ALIKE)
-            cut->gpus[kept++] = cut->gpus[i];
-    cut->n = kept;
-    return median;
-}
-
-static size_t cut_count_nodes(const struct fleet *fleet, const struct cut *cut)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < cut->n; i++) /* sorted by node */
-        count += !i || fleet->gpus[cut->gpus[i]].node != fleet->gpus[cut->gpus[i - 1]].node;
-    return count;
-}
-
+/* GPUs that would be accused, and those with losses near theirs that are unusual too. */
 static void find_small_group(struct judge *judge, const struct group *population, size_t metric,
                              struct cut *cut)
 {
     const struct fleet *fleet = &judge->fleet;
-    size_t all = 0;
-    cut->n = 0;
+    size_t metrics = judge->basis.config->metric_count, all = 0, suspects = 0, nodes = 0;
     for (size_t i = 0; i < population->count; i++) {
         uint32_t gpu = population->members[i];
         all += fleet_number(judge->columns[metric], gpu, false) && fleet_judged(&fleet->gpus[gpu]);
-        if (loss_is_unexplained(judge, gpu, metric))
-            cut->gpus[cut->n++] = gpu;
+        if (gpu_is_suspect(judge, gpu, metric) && !loss_may_be_explained(judge, gpu, metric))
+            cut->scratch[suspects++] = judge->worse[gpu * metrics + metric];
     }
     double least = fmax(SMALL_MIN, SMALL_SHARE * (double)all);
-    if ((double)cut->n < least)
+    double median = robust_median(cut->scratch, suspects);
+    if (!(median < model_constants[BUILT_APART]))
         return;
-    double loss = cut_keep_alike(judge, metric, cut);
-    if (!(loss < SMALL_LOSS) || (double)cut->n < least || cut_count_nodes(fleet, cut) < SMALL_NODES)
-        return;
-    const struct group *model = &fleet->groups[fleet->gpus[cut->gpus[0]].group];
-    for (size_t i = 0; i < cut->n; i++)
-        divided_report_gpu(judge, cut->gpus[i], metric, yardstick_of(judge, model, metric)->center);
+    cut->n = 0;
+    for (size_t i = 0; i < population->count; i++) { /* sorted by node */
+        uint32_t gpu = population->members[i];
+        double loss = judge->worse[gpu * metrics + metric];
+        if (!(loss >= ALIKE * median && loss <= median / ALIKE) ||
+            !(judge->scores[gpu * metrics + metric] >= SMALL_SCORE) ||
+            loss_may_be_explained(judge, gpu, metric) ||
+            !fleet_number(judge->columns[metric], gpu, false))
+            continue;
+        nodes += !cut->n || fleet->gpus[gpu].node != fleet->gpus[cut->gpus[cut->n - 1]].node;
+        cut->gpus[cut->n++] = gpu;
+    }
+    for (size_t i = 0; i < cut->n && (double)cut->n >= least && nodes >= SMALL_NODES; i++)
+        divided_report_gpu(judge, cut->gpus[i], metric,
+                           model_figure(judge, cut->gpus[i], metric)->largest);
 }
 
 void stage_groups(struct judge *judge)
@@ -234,7 +233,8 @@ void stage_groups(struct judge *judge)
     for (size_t g = 0; g < fleet->group_count; g++) {
         const struct group *model = &fleet->groups[g];
         for (size_t m = 0; m < config->metric_count; m++) {
-            if (!yardstick_of(judge, model, m)->usable || config->metrics[m].worse == JUDGE_ANY)
+            if (!judge->columns[m] || model_figure(judge, model->members[0], m)->all < PEERS_MIN ||
+                config->metrics[m].worse == JUDGE_ANY)
                 continue;
             find_large_groups(judge, model, m, &cut);
             for (size_t i = 0; i < model->populations; i++)

@@ -10,7 +10,8 @@
 #include "inventory/results.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
-#include "judge/yardstick.h"
+#include "judge/model.h"
+#include "judge/robust.h"
 
 /* The scale of changes is at least this share: few GPUs do not show how far healthy ones change. */
 static const double REPEATS = 0.00375;
@@ -79,7 +80,6 @@ static size_t drift_gather(const struct drift_view *view, const struct group *gr
     const struct judge *judge = view->judge;
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     const struct metric_column *column = judge->columns[metric];
-    const struct yardstick *y = yardstick_of(judge, group, metric);
     size_t n = 0;
     for (size_t i = 0; i < group->count && column; i++) {
         uint32_t gpu = group->members[i];
@@ -89,16 +89,18 @@ static size_t drift_gather(const struct drift_view *view, const struct group *gr
         if (!is || !was || was->value == 0 || then->status == GPU_BUSY ||
             !fleet_judged(&judge->fleet.gpus[gpu]) || kind_changed(view, gpu, rule->metric))
             continue;
+        const struct usual_figure *usual = model_figure(judge, gpu, metric);
         double ratio = clock_then(view, group, then);
-        double factor = 1 / (1 + y->clock_share * (ratio - 1));
-        double expected = was->value * factor / judge_clock_factor(judge, y, gpu);
-        view->pairs[n++] = (struct drift_pair){gpu,
-                                               then,
-                                               was,
-                                               is,
-                                               expected,
-                                               is->value / expected - 1,
-                                               y->share_error * (judge->clock_ratio[gpu] - ratio)};
+        double factor = 1 / (1 + usual->clock_share * (ratio - 1));
+        double expected = was->value * factor / judge_clock_factor(judge, usual->clock_share, gpu);
+        view->pairs[n++] =
+            (struct drift_pair){gpu,
+                                then,
+                                was,
+                                is,
+                                expected,
+                                is->value / expected - 1,
+                                usual->share_error * (judge->clock_ratio[gpu] - ratio)};
     }
     return n;
 }
@@ -157,10 +159,10 @@ static void drift_judge_metric(const struct drift_view *view, const struct group
     for (size_t i = 0; i < n; i++)
         view->numbers[i] = view->pairs[i].change;
     struct robust_fit fit = robust_fit(view->numbers, n, view->scratch);
-    bool enough = n >= YARDSTICK_MIN;
+    bool enough = n >= PEERS_MIN;
     double sigma = fmax(enough ? fit.sigma : 0, REPEATS);
     double bound =
-        yardstick_bound(tail, enough && fit.kept > 1 ? (double)(fit.kept - 1) : YARDSTICK_MIN);
+        robust_student_bound(tail, enough && fit.kept > 1 ? (double)(fit.kept - 1) : PEERS_MIN);
     for (size_t i = 0; i < n; i++) {
         const struct drift_pair *pair = &view->pairs[i];
         double own = isfinite(pair->is->spread) ? pair->is->spread / pair->expected : 0;

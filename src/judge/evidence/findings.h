@@ -71,11 +71,12 @@ typedef uint64_t evidence_set;
 
 /* What else shows a deviation. */
 enum confirmation {
-    CONFIRMATION_NONE,    /* none is needed */
-    CONFIRMED_AGAIN,      /* it was measured again, and seen again */
-    SEEN_ONCE,            /* it was measured again, and not seen again */
-    CONFIRMED_BY_CAUSE,   /* a setting or the reported hardware explains it */
-    CONFIRMED_BY_FIGURES, /* other figures that the same cause would change show it too */
+    CONFIRMATION_NONE,        /* none is needed */
+    CONFIRMED_AGAIN,          /* it was measured again, and seen again */
+    SEEN_ONCE,                /* it was measured again, and not seen again */
+    CONFIRMED_BY_CAUSE,       /* a setting or the reported hardware explains it */
+    CONFIRMED_BY_FIGURES,     /* other figures that the same cause would change show it too */
+    CONFIRMED_BY_REPETITIONS, /* its own repetitions agree */
     NOT_CONFIRMED,
 };
 

@@ -7,7 +7,8 @@
 #include "base/str.h"
 #include "judge/conditions.h"
 #include "judge/evidence/stages.h"
-#include "judge/yardstick.h"
+#include "judge/model.h"
+#include "judge/robust.h"
 
 /* Places in a chassis and in a room differ by 10 C and more. So a GPU is hot only if it is both
  * this many degrees and this many times the scatter above the median of its population. */
@@ -91,7 +92,7 @@ static void heat_check_group(const struct heat_view *view, const struct group *g
     }
     const struct robust_fit fit = robust_fit(view->numbers, n, view->scratch);
     double hot = fit.center + fmax(HOT_C, HOT_SIGMA * fit.sigma);
-    for (size_t i = 0; i < group->count && n >= YARDSTICK_MIN; i++) {
+    for (size_t i = 0; i < group->count && n >= PEERS_MIN; i++) {
         uint32_t gpu = group->members[i];
         if (fleet_fact_number(fleet, sensor->column, gpu) >= hot &&
             !(heat_margin(view, gpu) <= 0) && !is_slowed_for_heat(view, gpu) &&

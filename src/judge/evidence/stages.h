@@ -15,8 +15,7 @@ void stage_self_checks(struct judge *judge);   /* rules.c */
 void stage_counters(struct judge *judge);      /* counters.c */
 void stage_heat(struct judge *judge);          /* heat.c */
 void stage_tries(struct judge *judge);         /* tries.c */
-void stage_scores(struct judge *judge);        /* scores.c */
-void stage_few_peers(struct judge *judge);     /* few_peers.c */
+void stage_figures(struct judge *judge);       /* figures.c */
 void stage_groups(struct judge *judge);        /* divided.c */
 void stage_weak_nodes(struct judge *judge);    /* weak_nodes.c */
 void stage_steadiness(struct judge *judge);    /* steadiness.c */
@@ -25,7 +24,6 @@ void stage_drift(struct judge *judge);         /* drift.c */
 void stage_counter_drift(struct judge *judge); /* counters.c */
 void stage_dies(struct judge *judge);          /* dies.c */
 void stage_sm_rates(struct judge *judge);      /* dies.c */
-void stage_world(struct judge *judge);         /* world_scores.c */
 void stage_clocks(struct judge *judge);        /* clocks.c */
 void stage_claims(struct judge *judge);        /* claims.c */
 void stage_load(struct judge *judge);          /* load.c */
@@ -59,7 +57,7 @@ const struct inventory_gpu **judge_find_in_baseline(const struct judge *judge,
 /* dies.c: how fast the SMs of a GPU are; -EINVAL if it is not known. */
 int judge_sm_rates(const struct fleet *fleet, uint32_t gpu, struct sm_rates *out_rates);
 
-/* scores.c: a finding of basis `fleet` from the GPU's score, for the caller to append. */
+/* figures.c: a finding from the GPU's score, for the caller to append. */
 struct finding judge_score_finding(struct judge *judge, uint32_t gpu, size_t metric,
                                    enum evidence evidence);
 
@@ -101,12 +99,8 @@ void judge_report_divided_fact(const struct judge *judge, const struct group *gr
 /* Each group of a divided model has at least this many GPUs. */
 enum { DIVIDED_MIN = 3 };
 
-/* world_scores.c */
-
-/* Whether the world has figures of this model by the same version of the program.
- * Adds an entry to the inventory's nodes if the model has small populations and the world has no
- * such figures of it. */
-bool judge_world_knows(const struct judge *judge, const struct group *model);
+/* figures.c: adds an entry to the inventory's nodes if the model has small populations and the
+ * world has no figures of it by the same version of the program. */
 void judge_report_world(const struct judge *judge, const struct group *model,
                         struct inventory *inventory);
 

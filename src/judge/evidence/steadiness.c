@@ -5,7 +5,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "judge/evidence/stages.h"
-#include "judge/yardstick.h"
+#include "judge/model.h"
+#include "judge/robust.h"
 
 /* Prior for the share of healthy GPUs with an unsteady figure: PRIOR_UNSTEADY of PRIOR_GPUS. */
 static const double PRIOR_GPUS = 100, PRIOR_UNSTEADY = 0.5;
@@ -68,7 +69,7 @@ static void spread_column_fill(const struct judge *judge, const struct group *gr
         if (cell && fleet_judged(&judge->fleet.gpus[group->members[i]]))
             numbers[n++] = spread_share(cell);
     }
-    column->usual = n < YARDSTICK_MIN ? NAN : robust_median(numbers, n);
+    column->usual = n < PEERS_MIN ? NAN : robust_median(numbers, n);
     column->count = isnan(column->usual) ? 0 : n;
     column->unsteady = 0;
     for (size_t i = 0; i < group->count && !isnan(column->usual); i++)

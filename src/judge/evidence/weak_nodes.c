@@ -5,8 +5,9 @@
 
 #include "base/mem.h"
 #include "judge/evidence/stages.h"
+#include "judge/model.h"
+#include "judge/robust.h"
 #include "judge/verdict.h"
-#include "judge/yardstick.h"
 
 /* A score counts as at most this multiple of the node's median score, so that the node is not
  * reported for one or two bad GPUs. */
@@ -38,14 +39,11 @@ static enum evidence node_evidence(const struct judge *judge, const uint32_t *gp
         scores[n++] = judge->scores[slot];
     }
     double median = robust_median(losses, n);
-    const struct fleet *fleet = &judge->fleet;
-    const struct group *group = &fleet->groups[fleet->gpus[gpus[0]].group];
-    const struct yardstick *y = yardstick_of(judge, group, metric);
-    double bound = judge_level(judge, gpus[0], metric)->bound;
     for (size_t i = 0; i < n; i++)
         worse += losses[i] >= fmax(rule->floor, median / 2);
-    if (n < 2 || !(median > 0) || median < rule->floor || 2 * n > y->n || 3 * worse < 2 * n ||
-        !(sum_scores(scores, n) >= bound))
+    if (n < 2 || !(median > 0) || median < rule->floor ||
+        2 * n > model_figure(judge, gpus[0], metric)->all || 3 * worse < 2 * n ||
+        !(sum_scores(scores, n) >= judge->bound))
         return EVIDENCE_COUNT;
     return median >= rule->accuse ? EVIDENCE_WEAK_NODE : EVIDENCE_WITHIN;
 }

@@ -136,7 +136,10 @@ static void share_add_inventory(struct share *share, size_t order)
     for (size_t g = 0; g < inventory->gpu_count; g++) {
         const struct inventory_gpu *gpu = &inventory->gpus[g];
         const struct inventory_model *model = inventory_model_of(lookup, gpu);
-        if (model && model->key && !share_is_left_out(share, gpu))
+        /* A memory without ECC is another one. */
+        const struct fact *ecc = inventory_fact_of(lookup, gpu, INVENTORY_CONFIG, "ecc");
+        bool ecc_off = ecc && ecc->kind == FACT_BOOL && !ecc->flag;
+        if (model && model->key && !ecc_off && !share_is_left_out(share, gpu))
             share_add_gpu(share, order, lookup, model, gpu);
     }
     inventory_lookup_destroy(lookup);
