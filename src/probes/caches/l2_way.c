@@ -89,10 +89,11 @@ static int way_measure_work(struct probe_context *context, struct device_way *wa
     return 0;
 }
 
-static void way_unsupported(struct probe_context *context, const char *reason)
+static void way_missing(struct probe_context *context, enum measure_status status,
+                        const char *reason)
 {
     for (int work = 0; work < DEVICE_WAY_WORK_COUNT; work++)
-        repeats_unsupported(context, way_metrics[work], reason);
+        measures_add_missing(context->measures, way_metrics[work], status, reason);
 }
 
 static int way_run(struct probe_context *context, struct err *err)
@@ -106,11 +107,15 @@ static int way_run(struct probe_context *context, struct err *err)
     double near = parts ? fact_number(facts_get(&parts->notes, "atomic_near")) : NAN;
     double far = parts ? fact_number(facts_get(&parts->notes, "atomic_far")) : NAN;
     if (!map || count != limits->sm_count || sizes != 2 || !(near > 0 && far > near)) {
-        way_unsupported(context, "L2 has no two parts whose SMs are known");
+        const struct measure *known = measures_get(context->measures, "l2.parts");
+        if (known && known->status == MEASURE_OK && known->value != 2)
+            way_missing(context, MEASURE_UNSUPPORTED, "L2 has no two parts");
+        else
+            way_missing(context, MEASURE_FAILED, "the SMs of the parts of L2 are not known");
         return 0;
     }
     if (!way_footprint(limits, true)) {
-        way_unsupported(context, "L2 is too small");
+        way_missing(context, MEASURE_UNSUPPORTED, "L2 is too small");
         return 0;
     }
     uint8_t *part_of_sm = mem_array(count, sizeof *part_of_sm);
