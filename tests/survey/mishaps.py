@@ -175,7 +175,7 @@ def case_errors_about_rank(folder):
 def case_no_page(folder):
     """No room for the page: the inventory tells what was found, the process that something is missing."""
     for faults, found, returned in (("", 0, 1), ("{gpu: 1, kind: crash, after: 1}", 4, 4),
-                                    ("{gpu: 1, kind: pcie, width: 8}", 3, 3)):
+                                    ("{gpu: 1, kind: fabric, state: failed}", 3, 3)):
         write_fleet(folder, [node("n1", 2, faults)])
         code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "out.yaml", "--html",
                                "/dev/full", *FAST)

@@ -103,7 +103,7 @@ def case_missing(folder):
         ([some(3, 4), some(1, 4, gone, "b")], 3, {"b": "failing"}),
         ([some(3, 4, ", given: 4"), some(1, 4, dead, "b")], 4, {"b": "failing"}),
         ([some(4, 3)], 0, {}),
-        ([some(3, 4), some(1, 2, name="b"), "{name: login, gpus: 0}"], 0, {"b": "null", "login": "null"}),
+        ([some(3, 4), some(1, 2, name="b"), "{name: login, gpus: 0}"], 0, {"b": "unknown", "login": "unknown"}),
         ([some(3, 4, ", given: 4"), some(1, 4, ", given: 3", "b")], 0, {}),
         ([some(2, 4), some(1, 4, gone, "b")], 0, {}),
     ]
@@ -129,7 +129,8 @@ def case_health(folder):
                            "--record", "out.gmr", *FAST)
     text = (folder / "out.yaml").read_text()
     gpus = text[text.index("\ngpus:"):]
-    check(code == 3, said)  # a link below its slot needs no peers to be judged
+    # A link below its slot needs no peers to be judged; what it costs was not measured, so it alerts.
+    check(code == 0 and text.count("action: alert") == 2, said)
     health = re.findall(r"^    health: (.*)", gpus, re.M)
     check(health[:3] == ["{}", "{pcie_replays: 7}", "{}"], text)
     check("ecc_corrected_new: 177000, ecc_corrected_per_s: 17700" in health[3]
@@ -139,7 +140,7 @@ def case_health(folder):
     check("177000, 17700 per second" in lists and "Xid 13 during the survey" in lists, text)
     code, _, said = survey(folder, 2, "--replay", "out.gmr", "-o", "again.yaml", *FAST)
     again = (folder / "again.yaml").read_text()
-    check(code == 3 and again[again.index("\noutliers:"):] == lists, said)
+    check(code == 0 and again[again.index("\noutliers:"):] == lists, said)
 
 
 def case_busy(folder):
