@@ -103,7 +103,7 @@ def main(scratch):
         assert healthy == set(), healthy
         site.plant(BAD, in_jobs=operation.FAILING)
         found = watch.alerts(sweep(site, scripts, cluster.NODES))
-        assert found == {("GpumemtopoGpuFailing", BAD)}, found
+        assert found == {("GpumemtopoGpuDrain", BAD)}, found
         drain = made.run(report, "drain", site.folder / "fleet.yaml")
         assert drain.count("scontrol update") == 1 and f"NodeName={BAD} " in drain, drain
     except BaseException:
