@@ -170,10 +170,12 @@ def bad_order(name, text):
 
 def healthy(name, profile):
     """The real cards of tests/judge that are healthy, as one delivery. Their streams had equal work per SM, and stand for those by
-    ticket, which an order names."""
+    ticket, which an order names: without the cards that are slower with equal work."""
     folder_of = ROOT / "tests/judge" / name
     data = fleet.base(folder_of / f"{profile}.yaml")
-    bad = {f"GPU-{card}" for card in fleet.base(folder_of / "verdicts.yaml")[profile]["accused"]}
+    right = fleet.base(folder_of / "verdicts.yaml")[profile]
+    bad = {f"GPU-{card}" for card, entry in [*right["accused"].items(), *right["watched"].items()]
+           if card in right["accused"] or any("_equal" in figure for figure in entry["figures"])}
     data["gpus"] = [dict(gpu, status="ok", values={metric.replace("_equal", ""): value for metric, value in gpu["values"].items()})
                     for gpu in data["gpus"] if gpu["uuid"] not in bad]
     for memory in "main", "l2":
