@@ -14,12 +14,14 @@
 #include "judge/world.h"
 
 double model_constants[MODEL_CONSTANTS] = {
-    [LEVELS_APART] = 0.025, [SITES_APART] = 0.0025, [PRIOR_PART] = 1.0 / 24, [PRIOR_DOF] = 3,
-    [KIND_DOF] = 4,         [SPREAD_PART] = 0.25,   [RESOLUTION] = 0.001,    [OWN_PART] = 0.5,
-    [SHARE_FOUND] = 0.03,   [SHARE_STATED] = 0.15,  [TAIL_DOF] = 8,          [CONTRADICTION] = 3,
-    [SHARP_SCORE] = 6,      [NEAR_END] = 0.75,      [BEYOND_MAX] = 0.05,     [BUILT_APART] = 0.045,
-    [FEW_LOSS] = 0.1,       [FULL_SURVEY] = 128,    [WATCHED_SHARE] = 0.005, [CORRELATION] = 0.5,
-    [WATCH_OWN] = 1.5,      [JOIN_SCORE] = 2,       [SECOND_SCORE] = 3,
+    [LEVELS_APART] = 0.025, [SITES_APART] = 0.0025,  [PRIOR_PART] = 1.0 / 24,
+    [PRIOR_DOF] = 3,        [WORLD_SURE] = 0.7,      [KIND_DOF] = 4,
+    [SPREAD_PART] = 0.25,   [RESOLUTION] = 0.001,    [OWN_PART] = 0.5,
+    [SHARE_FOUND] = 0.03,   [SHARE_STATED] = 0.15,   [TAIL_DOF] = 8,
+    [CONTRADICTION] = 3,    [SHARP_SCORE] = 6,       [NEAR_END] = 0.75,
+    [BEYOND_MAX] = 0.05,    [BUILT_APART] = 0.045,   [FEW_LOSS] = 0.1,
+    [FULL_SURVEY] = 128,    [WATCHED_SHARE] = 0.005, [CORRELATION] = 0.5,
+    [WATCH_OWN] = 1.5,      [JOIN_SCORE] = 2,        [SECOND_SCORE] = 3,
 };
 
 enum {
@@ -310,7 +312,10 @@ static void usual_find_scale(const struct figure_view *view, const struct figure
                              double pooled_dof, struct usual_figure *out)
 {
     double prior = model_constants[PRIOR_PART] * (view->rule->few > 0 ? view->rule->few : FEW);
-    double world_dof = kind->world.figure ? fmin(kind->world.all - 1.0, WORLD_DOF_MAX) : 0;
+    double world_dof =
+        kind->world.figure
+            ? fmin(model_constants[WORLD_SURE] * (kind->world.all - 1.0), WORLD_DOF_MAX)
+            : 0;
     /* Where a fleet scatters more than the world, that is how it is there. */
     if (pooled_dof >= PEERS_MIN - 1 && pooled->sigma > kind->world.scatter)
         world_dof = 0;
@@ -322,6 +327,8 @@ static void usual_find_scale(const struct figure_view *view, const struct figure
         dof += pooled_dof;
     }
     variance /= dof;
+    if (world_dof > 0) /* the assumption does not narrow what is known */
+        variance = fmax(variance, square(kind->world.scatter));
     if (view->kinds > 1 && own->kept > 1) {
         double own_dof = (double)own->kept - 1;
         variance = (model_constants[KIND_DOF] * variance + own_dof * square(own->sigma)) /
@@ -396,7 +403,9 @@ static void usual_find(const struct figure_view *view, const struct figure_kind 
         world = (struct level_source){world_level, portable_hypot(median_error / sqrt(figure->n),
                                                                   model_constants[SITES_APART])};
     double apart = fabs(fleet.level / world.level - 1);
-    if (apart > model_constants[CONTRADICTION] * portable_hypot(fleet.error, world.error)) {
+    bool contradicts =
+        apart > model_constants[CONTRADICTION] * portable_hypot(fleet.error, world.error);
+    if (contradicts) {
         world.error = n >= PEERS_MIN ? INFINITY : portable_hypot(world.error, apart);
         fleet.error = n >= PEERS_MIN ? fleet.error : portable_hypot(fleet.error, apart);
     }
@@ -416,6 +425,7 @@ static void usual_find(const struct figure_view *view, const struct figure_kind 
     bool by_kinds = isinf(fleet.error) && isinf(world.error);
     out->by_world =
         figure && (isinf(fleet.error) || world.error < fleet.error) && (!by_kinds || !largest);
+    out->alone = out->by_world && (!n || contradicts);
     size_t elsewhere = figure && kind->world.own_kind ? figure->n : 0;
     out->few = !out->by_world && view->kinds > 1 && kind->all + elsewhere < KIND_MIN;
     out->certain = out->by_world ? kind->world.own_kind && kind->world.same_driver &&
@@ -441,7 +451,7 @@ static void usual_find_fixed(const struct figure_view *view, const struct figure
     if (view->n >= PEERS_MIN || !figure ||
         figure->quantiles[0] != figure->quantiles[WORLD_QUANTILES - 1])
         return;
-    out->usable = out->by_world = true;
+    out->usable = out->by_world = out->alone = true;
     out->level = figure->median;
     out->elsewhere = figure->n;
 }
@@ -470,9 +480,9 @@ static void score_gpu(const struct figure_view *view, const struct usual_figure 
                       model_constants[OWN_PART] * excess + square(view->share_error * away);
     double size = fmax(fabs(deviation) - view->step / fabs(level), 0);
     judge->worse[slot] = (float)judge_worse_share(view->rule->worse, deviation);
-    judge->sources[slot] = (uint8_t)(usual->by_world * SOURCE_WORLD |
-                                     usual->certain * SOURCE_CERTAIN | usual->few * SOURCE_FEW |
-                                     (unsigned)fmin(usual->dof, SOURCE_DOF_MAX) * SOURCE_DOF);
+    judge->sources[slot] = (uint16_t)(usual->by_world * SOURCE_WORLD | usual->alone * SOURCE_ALONE |
+                                      usual->certain * SOURCE_CERTAIN | usual->few * SOURCE_FEW |
+                                      (unsigned)fmin(usual->dof, SOURCE_DOF_MAX) * SOURCE_DOF);
     if (view->rule->worse != JUDGE_ANY)
         judge->scores[slot] =
             (float)judge_worse_share(view->rule->worse, copysign(size / sqrt(variance), deviation));

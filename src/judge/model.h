@@ -18,6 +18,7 @@ enum model_constant {
     SITES_APART,   /* ... and between those of one kind at different sites */
     PRIOR_PART,    /* scatter before any figure is known, as a part of `few` */
     PRIOR_DOF,     /* GPUs that this assumption counts as */
+    WORLD_SURE,    /* part of its GPUs that the robust scatter of the world counts as */
     KIND_DOF,      /* GPUs that the scatter of the whole model counts as, in one kind */
     SPREAD_PART,   /* the scatter is at least this part of the spread of repetitions */
     RESOLUTION,    /* ... and this share */

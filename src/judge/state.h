@@ -24,6 +24,7 @@ struct usual_figure {
     bool certain;    /* ... and enough of it to accuse */
     bool few;        /* its kind, one of several, has too few GPUs to show how it scatters */
     bool by_world;   /* GPUs elsewhere say more than the fleet */
+    bool alone;      /* ... and no GPU of its kind in the fleet says the same */
     bool limited;    /* sigma is the smallest that is trusted, not the scatter of the figures */
     bool other_kind; /* the figure depends on the kind, and the largest population is of another */
     size_t n, all;   /* GPUs of its kind, and of the model, behind it */
@@ -38,7 +39,14 @@ struct usual_figure {
 
 /* What the score of a figure is from: flags, and SOURCE_DOF * the degrees of freedom of the scale.
  */
-enum { SOURCE_WORLD = 1, SOURCE_CERTAIN = 2, SOURCE_FEW = 4, SOURCE_DOF = 8, SOURCE_DOF_MAX = 31 };
+enum {
+    SOURCE_WORLD = 1,
+    SOURCE_CERTAIN = 2,
+    SOURCE_FEW = 4,
+    SOURCE_ALONE = 8,
+    SOURCE_DOF = 16,
+    SOURCE_DOF_MAX = 1000
+};
 
 /* An inventory whose GPUs are judged again, and which GPUs of the fleet they are. */
 struct judged_inventory {
@@ -57,11 +65,11 @@ struct judge {
     size_t inventory_count, inventory_capacity;
     const struct metric_column **columns; /* per judged metric; NULL: no GPU has it */
     struct usual_figure *figures;         /* [population * metrics + metric] */
-    float *worse;     /* [gpu * metrics + metric]: share by which it is worse; NaN: not compared */
-    float *scores;    /* likewise: the score, positive if worse */
-    uint8_t *sources; /* likewise */
-    double bound;     /* score at which a single figure accuses */
-    double *usual;    /* [group * JUDGE_CONDITION_COUNT + condition]; NaN: unknown */
+    float *worse;      /* [gpu * metrics + metric]: share by which it is worse; NaN: not compared */
+    float *scores;     /* likewise: the score, positive if worse */
+    uint16_t *sources; /* likewise */
+    double bound;      /* score at which a single figure accuses */
+    double *usual;     /* [group * JUDGE_CONDITION_COUNT + condition]; NaN: unknown */
     double *clock_ratio;  /* per GPU: SM clock over the usual one; 1 if unknown */
     bool *other_hardware; /* per GPU: other hardware or MIG mode than most of its model */
 };

@@ -88,7 +88,7 @@ ROWS = [
     (JUDGE, "with {} GPUs and more, the slope of a resistant line", same("src/judge/model.c SLOPE_MIN")),
     (JUDGE, "A GPU of a kind with {} GPUs or fewer is compared with the others alone", same("src/judge/model.c OTHERS_MAX")),
     (JUDGE, "within ({} + {} / n) × 1.4826 × MAD", same("src/judge/robust.c FAR"), same("src/judge/robust.c FAR_FEW")),
-    (JUDGE, "those of the world (at most {} GPUs", same("src/judge/model.c WORLD_DOF_MAX")),
+    (JUDGE, "those of the world (`WORLD_SURE` of its GPUs, at most {} GPUs", same("src/judge/model.c WORLD_DOF_MAX")),
     (JUDGE, "In a kind with fewer than {} GPUs here and elsewhere", same("src/judge/model.c KIND_MIN")),
     (JUDGE, "So {} false alarms are expected in a survey of healthy GPUs", same(CONFIG + " judge/false_alarms")),
     (JUDGE, "from {} (heavy) to {} (nearly normal), `TAIL_DOF` with fewer than {} deviations",

@@ -117,7 +117,7 @@ static bool source_may_accuse(const struct trial *trial, uint32_t gpu, size_t me
 {
     const char *name = trial->config->metrics[metric].metric;
     size_t slot = trial_slot(trial, gpu, metric);
-    uint8_t source = trial->judge->sources[slot];
+    uint16_t source = trial->judge->sources[slot];
     if (!(source & SOURCE_CERTAIN) ||
         (source & SOURCE_FEW && trial->judge->worse[slot] < model_constants[FEW_LOSS]))
         return false;
@@ -173,7 +173,7 @@ struct finding judge_score_finding(struct judge *judge, uint32_t gpu, size_t met
     double worse = judge->worse[slot], sign = rule->worse == JUDGE_HIGHER ? 1 : -1;
     struct finding finding =
         finding_new(judge, gpu, rule->metric,
-                    judge->sources[slot] & SOURCE_WORLD ? BASIS_WORLD : BASIS_FLEET, evidence);
+                    judge->sources[slot] & SOURCE_ALONE ? BASIS_WORLD : BASIS_FLEET, evidence);
     finding.rule = (int32_t)metric;
     finding.unit = cell->unit;
     finding.value = cell->value;
@@ -266,7 +266,7 @@ static void report_figure(struct judge *judge, uint32_t gpu, size_t metric, enum
     const struct fleet *fleet = &judge->fleet;
     struct finding finding = judge_score_finding(judge, gpu, metric, evidence);
     size_t others = model_figure(judge, gpu, metric)->n;
-    uint8_t source = judge->sources[gpu * judge->basis.config->metric_count + metric];
+    uint16_t source = judge->sources[gpu * judge->basis.config->metric_count + metric];
     others -= others > 0;
     if (finding.basis == BASIS_WORLD) {
         report_world(judge, finding, metric);
