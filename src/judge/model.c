@@ -86,7 +86,7 @@ struct figure_kind {
 
 /* One metric of one model. Figures are at the usual SM clock and lie kind by kind. */
 struct figure_view {
-    const struct judge *judge;
+    struct judge *judge;
     const struct group *model;
     const struct judge_metric *rule;
     const struct metric_column *column;
@@ -143,9 +143,7 @@ struct world_peers model_world(const struct judge *judge, const struct group *po
             : NULL;
     struct world_peers source = {0};
     double squares = 0, dof = 0;
-    /* Of GPUs elsewhere it is not known of what kind they are, but for their board; their ECC is
-     * on.
-     */
+    /* Of GPUs elsewhere it is not known of what kind they are, but for their board; ECC is on. */
     const struct fact_column *ecc = fleet_facts(fleet, SET_CONFIG, "ecc");
     const struct usual *usual = fleet_usual(fleet, population, SET_CONFIG, ecc);
     if (catalogue_kinds_differ(&kind, NULL, metric) ||
@@ -237,6 +235,7 @@ static void view_gather(struct figure_view *view, const bool *left_out)
         view->kind[k].n = view->n - view->kind[k].first;
     }
 }
+
 /* The share of the figure that follows the SM clock, and the figures at the usual clock. */
 static void view_at_usual_clock(struct figure_view *view)
 {
@@ -470,7 +469,7 @@ static double view_find_step(const struct figure_view *view)
 static void score_gpu(const struct figure_view *view, const struct usual_figure *usual,
                       uint32_t gpu, const struct cell *cell)
 {
-    struct judge *judge = (struct judge *)view->judge;
+    struct judge *judge = view->judge;
     size_t slot = gpu * judge->basis.config->metric_count + view->metric;
     double away = judge->clock_ratio[gpu] - 1, level = usual->level;
     double value = cell->value / (1 + view->clock_share * away), deviation = value / level - 1;

@@ -414,8 +414,8 @@ static void two_ways_that_disagree(void **state)
 {
     (void)state;
     struct measures all = probed_run(&(struct probed){.model = split_cases[3].model,
-                                                      .profile = PROFILE_STANDARD,
-                                                      .list = "l2.part_sms",
+                                                      .profile = PROFILE_FULL,
+                                                      .list = "l2.part_sms,l2.way",
                                                       .prepare = set_mixed_up});
     const struct measure *m = measures_get(&all, "l2.part_sms");
     size_t count = 0;
@@ -424,6 +424,8 @@ static void two_ways_that_disagree(void **state)
     assert_false(measures_value(&all, "l2.part_sms", &value));
     assert_non_null(facts_numbers(&m->notes, "by_atomics", &count));
     assert_int_equal(count, 16);
+    /* There are two parts: that the way between them is not known is no lack of the GPU. */
+    assert_int_equal(measures_get(&all, "l2.way.read")->status, MEASURE_FAILED);
     measures_fini(&all);
 }
 

@@ -270,10 +270,13 @@ static uint32_t count_figures(const struct judge *judge, const struct issue *iss
 }
 
 /* The repetitions of a figure of the GPU itself agree: what disturbs it now and then would be over
- * in some of them. Copies, clocks and loads are disturbed for longer. */
+ * in some of them. Copies, clocks and loads are disturbed for longer, and the rates of the units
+ * are measured once. */
 static bool repetitions_agree(const struct judge *judge, const struct finding *finding)
 {
     enum figure_part part = figure_part_of(judge, finding);
+    if (strncmp(fleet_text(&judge->fleet, finding->metric), "compute.", 8) == 0)
+        return false;
     const struct cell *cell =
         finding->rule < 0 ? NULL : fleet_number(judge->columns[finding->rule], finding->gpu, false);
     return (part == PART_MEMORY || part == PART_SM) && cell && isfinite(cell->spread) &&
