@@ -33,6 +33,7 @@ def reap():
 
 def run(command):
     """Also takes note of others that die meanwhile, as init does: Slurm waits for that (proctrack/pgid)."""
+    os.environ.setdefault("FAKE_CUDA_TEST", str(os.getpid()))
     # Python ignores these two; the test does not.
     process = os.posix_spawnp(command[0], command, os.environ, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
     while True:

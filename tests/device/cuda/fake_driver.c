@@ -135,13 +135,22 @@ EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-/* FAKE_CUDA_NODE="2": as the stand-ins of other nodes have another number, other UUIDs. */
+static int number_of(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : 0;
+}
+
+/* FAKE_CUDA_NODE="2": as the stand-ins of other nodes have another number, other UUIDs.
+ * FAKE_CUDA_TEST=PID, from tests/nothing_left.py: the last four bytes, since processes that use
+ * one GPU take turns, and tests that run at once would. */
 EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
-    const char *text = getenv("FAKE_CUDA_NODE");
-    int node = text ? atoi(text) : 0;
+    int node = number_of("FAKE_CUDA_NODE"), test = number_of("FAKE_CUDA_TEST");
     for (int i = 0; i < 16; i++)
         uuid->bytes[i] = (char)(0x10 * i + i + (i == 0 ? device : i == 1 ? node : 0));
+    for (int i = 12; i < 16; i++)
+        uuid->bytes[i] = (char)(uuid->bytes[i] + (test >> 8 * (15 - i)));
     return CUDA_SUCCESS;
 }
 

@@ -106,7 +106,7 @@ EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **device)
 
 EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
 {
-    if (strcmp(uuid, "MIG-00112233-4455-6677-8899-aabbccddeeff") != 0)
+    if (strncmp(uuid, "MIG-00112233-4455-6677-8899-aabb", 32) != 0)
         return NOT_FOUND;
     *device = instance;
     return OK;
