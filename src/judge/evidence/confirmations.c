@@ -251,6 +251,13 @@ static enum figure_part figure_part_of(const struct judge *judge, const struct f
     return PART_OTHER;
 }
 
+/* A slow link is slow in both directions. What else the host copies disturbs one of them more. */
+static bool is_as_large(const struct finding *finding, const struct finding *second)
+{
+    double own = fabs(finding->deviation), other = fabs(second->deviation);
+    return fmin(own, other) >= fmax(own, other) / 2;
+}
+
 /* How many figures show the deviation, with its own. */
 static uint32_t count_figures(const struct judge *judge, const struct issue *issue)
 {
@@ -264,7 +271,8 @@ static uint32_t count_figures(const struct judge *judge, const struct issue *iss
         count += other->metric != issue->metric && verdict != CERTAINTY_IGNORED &&
                  can_be_disturbed(judge, second) &&
                  (verdict == CERTAINTY_SURE || fabs(second->score) >= COMPANION_SCORE) &&
-                 part != PART_OTHER && figure_part_of(judge, second) == part;
+                 part != PART_OTHER && figure_part_of(judge, second) == part &&
+                 (part != PART_HOST || is_as_large(finding, second));
     }
     return count;
 }
