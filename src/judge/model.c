@@ -49,18 +49,21 @@ const struct usual_figure *model_figure(const struct judge *judge, uint32_t gpu,
     return &judge->figures[population * judge->basis.config->metric_count + metric];
 }
 
+/* Newton's method for the logarithm of the tail, which is concave: it comes from above. */
 double model_normal_bound(double tail)
 {
-    enum { HALVINGS = 60 };
-    double low = 0, high = 40;
-    for (int i = 0; i < HALVINGS; i++) {
-        double middle = (low + high) / 2;
-        if (portable_erfc(middle / sqrt(2)) / 2 > tail)
-            low = middle;
-        else
-            high = middle;
+    enum { STEPS = 5 };
+    const double root_two_pi = 2.5066282746310005;
+    const double farthest = 38; /* beyond it the tail is less than the least double */
+    if (tail >= 0.5 || !(tail > 0))
+        return tail > 0 ? 0 : farthest;
+    double wanted = portable_log(tail), bound = fmin(sqrt(-2 * wanted), farthest);
+    for (int i = 0; i < STEPS; i++) {
+        double beyond = portable_erfc(bound / sqrt(2)) / 2;
+        double density = portable_exp(-square(bound) / 2) / root_two_pi;
+        bound += (portable_log(beyond) - wanted) * beyond / density;
     }
-    return high;
+    return bound;
 }
 
 /* Wallace's approximation: the value of a normal distribution with the same probability. */
