@@ -316,6 +316,11 @@ def verdict(fault, node, gpu, seen):
     return "watched" if (node, gpu) in by_place["watch"] else "missed"
 
 
+def said_of(entry):
+    return f"{entry['verdict']}, {entry['action']}: " + "; ".join(
+        f"{f['metric']} {f['deviation']} (score {f['score']}): {f['cause']} [{f.get('confirmed')}]" for f in entry["evidence"])
+
+
 def false_alarms(number, seen):
     """Healthy GPUs, what was said about those that are accused, and how many of the others are watched."""
     faulty = {(f"n{node:03d}", i) for at, gpu in seen.planted
@@ -329,7 +334,7 @@ def false_alarms(number, seen):
         listed = [s["finding"] for s in seen.shared if s["verdict"] != "unknown"
                   and any(seen.places[u] == node and seen.index[u] == gpu for u in s["gpus"])]
         said.append(f"fleet {number}, {node} GPU {gpu}{' (disturbed)' * ((node, gpu) in seen.disturbed)}: "
-                    f"{state}: {entry['findings'] if entry else listed}")
+                    f"{state}: {said_of(entry) if entry else listed}")
     watched = sum(place not in faulty | seen.disturbed for place in seen.by_place["watch"])
     return len(seen.status) - len(faulty), said, watched
 
@@ -361,9 +366,9 @@ def main():
                 result = verdict(fault, name, gpu, seen)
                 results[name_of(fault, (name, gpu), seen), fault.size][result] += 1
                 if result in ("otherwise", "missed") or (result == "watched" and fault.size != 0.02):
-                    entry = seen.by_place["outliers"].get((name, gpu))
+                    entry = seen.by_place["outliers"].get((name, gpu)) or seen.by_place["watch"].get((name, gpu))
                     odd.append(f"fleet {number} {name} {gpu}: {fault.name} {fault.size}: {result}: "
-                               f"{[entry['kind']] + entry['findings'] if entry else ''}")
+                               f"{said_of(entry) if entry else ''}")
     report(results, odd)
     few_watched = watched <= 1 + WATCHED_MOST * healthy
     print(f"\nspread {options.spread} %; {healthy} healthy GPUs, {disturbed} of them disturbed once: "
