@@ -76,7 +76,7 @@ struct judge {
 
 /* What a stage does, and when it runs: one of the two functions is set. */
 struct judge_stage {
-    const char *name, *what;
+    const char *name, *what;              /* what: it looks at, for readers of the table */
     void (*compare)(struct judge *judge); /* in judge_compare */
     /* In judge_finish: the second values are there. May add entries to the inventory's nodes. */
     void (*conclude)(struct judge *judge, struct inventory *inventory);

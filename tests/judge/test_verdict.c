@@ -41,10 +41,14 @@ static char *stages_text(void)
     for (size_t i = 0; i < judge_stage_count; i++) {
         const struct judge_stage *stage = &judge_stages[i];
         assert_true(!stage->compare != !stage->conclude);
-        if (stage->conclude && !judge_stages[i - 1].conclude)
-            strbuf_puts(&text, "| | *the second measurements are there* |\n");
-        strbuf_printf(&text, "| `%s` | %s |\n", stage->name, stage->what);
+        const char *before = ", ";
+        if (i == 0)
+            before = "| results | ";
+        else if (stage->conclude && !judge_stages[i - 1].conclude)
+            before = " |\n| second measurements | ";
+        strbuf_printf(&text, "%s`%s`", before, stage->name);
     }
+    strbuf_puts(&text, " |\n");
     return text.data;
 }
 
