@@ -57,10 +57,12 @@ with tempfile.TemporaryDirectory() as folder:
     healthy = {"name": "good%d", "count": 6, "gpus": 4, "model": model}
     record = os.path.join(folder, "load.gmr")
     flags = ["--load", "10"]
+    # What the load is judged with; `alone` and `slow` below have the load in a whole profile.
+    probes = ["--probes", "load,clock.sm,clock.memory,main.bandwidth.read,main.bandwidth.write,l2.bandwidth.read"]
     out = measure(folder, "faults", [
         healthy, node("hot", [falls(reason="thermal")]), node("brake", [falls(reason="power_brake")]),
         node("once", [falls(reason="thermal", when={"sessions": 1})]),
-        node("limited", [dict(kind="power_limit", w=200)])], flags + ["--record", record])
+        node("limited", [dict(kind="power_limit", w=200)])], flags + probes + ["--record", record])
     inventory = load(out)
     found = findings(inventory)
     assert {name for name, _ in found} == {"hot", "brake", "limited"}, found
