@@ -268,10 +268,11 @@ double portable_cos(double x)
     return quarter == 1 || quarter == 2 ? -twofold_round(value) : twofold_round(value);
 }
 
-/* Near 0, 1 - erf by the series of which all terms are positive; else a continued fraction. */
+/* Near 0, 1 - erf by the series of which all terms are positive; else a continued fraction,
+ * which ends where what lies deeper changes no bit. */
 double portable_erfc(double x)
 {
-    enum { TERMS = 40, DEPTH = 200 };
+    enum { TERMS = 40, DEPTH_LEAST = 20, DEPTH_MOST = 200 };
     const double near = 1, far = 30; /* there it is less than the least double */
     if (isnan(x))
         return x;
@@ -287,7 +288,7 @@ double portable_erfc(double x)
         return 1 - 2 * x * density * sum;
     }
     double fraction = x;
-    for (int n = DEPTH; n >= 1; n--)
+    for (int n = (int)fmin(DEPTH_LEAST + 400 / (x * x), DEPTH_MOST); n >= 1; n--)
         fraction = x + n / 2.0 / fraction;
     return density / fraction;
 }
