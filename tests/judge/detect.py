@@ -259,12 +259,12 @@ def plant(number, model):
 Seen = collections.namedtuple("Seen", "planted disturbed status by_place shared places index board")
 
 
-def survey(number, model, folder):
+def survey(number, model, folder, config):
     text, planted, disturbed = plant(number, model)
     fleet, out = folder / f"{number}.fleet", folder / f"{number}.yaml"
     fleet.write_text(text)
     done = subprocess.run([SURVEY, "--simulate", fleet, "--profile", "quick", "--seed", str(SEED),
-                           "--load", "10", "--config", sure.config(folder), "--no-progress", "-o", out],
+                           "--load", "10", "--config", config, "--no-progress", "-o", out],
                           capture_output=True, text=True)
     if done.returncode not in (0, 3, 4):
         sys.exit(f"fleet {number}: exit {done.returncode}\n{done.stderr}")
@@ -357,7 +357,8 @@ def main():
             concurrent.futures.ThreadPoolExecutor(2) as pool:
         folder = pathlib.Path(there)
         models = [LARGE if number % 8 == 7 else SMALL for number in range(FLEETS)]
-        for number, seen in enumerate(pool.map(survey, range(FLEETS), models, [folder] * FLEETS)):
+        done = pool.map(survey, range(FLEETS), models, [folder] * FLEETS, [sure.config(folder)] * FLEETS)
+        for number, seen in enumerate(done):
             count, said, looked = false_alarms(number, seen)
             healthy, watched, alarms = healthy + count, watched + looked, alarms + said
             disturbed += len(seen.disturbed)

@@ -10,6 +10,7 @@
 #include "inventory/sm_rates.h"
 #include "judge/evidence/stages.h"
 #include "judge/fact_text.h"
+#include "judge/model.h"
 #include "judge/verdict.h"
 
 /* A condition that explains less than this part of the loss is not named. */
@@ -163,9 +164,13 @@ void stage_causes(struct judge *judge)
         const struct judge_metric *rule = &judge->basis.config->metrics[finding.rule];
         struct explanation explanation = {{0}};
         struct strbuf text = {0};
-        double loss = judge_worse_share(rule->worse, finding.deviation);
+        double loss = judge_worse_share(rule->worse, finding.deviation), room = rule->floor;
+        /* The rest may be what healthy GPUs differ by. */
+        if (finding.basis == BASIS_FLEET)
+            room += model_constants[JOIN_SCORE] *
+                    model_figure(judge, finding.gpu, (size_t)finding.rule)->sigma;
         explanation_find(&explanation, judge, rule, finding.gpu);
-        if (explanation.loss > 0 && judge_loss_fits(loss, explanation.loss, rule->floor)) {
+        if (explanation.loss > 0 && judge_loss_fits(loss, explanation.loss, room)) {
             strbuf_puts(&text, explanation.words.data);
             finding.verdict = explanation.verdict;
             finding.explained_by = explanation.bits;
