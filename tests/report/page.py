@@ -96,8 +96,8 @@ def placed():
         fleet_path.write_text("seed: 1\nnodes:\n" + "".join(
             f"  - {{name: {name}, gpus: 4, model: {root.resolve()}/configs/sim/demo-h8.yaml, faults: [{faults.get(name, '')}]}}\n"
             for name in "abcde"))
-        code = subprocess.run([sys.argv[5], "--no-mpi", "--simulate", fleet_path, "--profile", "quick", "--quiet",
-                               "--no-progress", "-o", path]).returncode
+        code = subprocess.run([sys.argv[5], "--no-mpi", "--simulate", fleet_path, "--profile", "quick", "--probes", "main,clock,host.bandwidth",
+                               "--quiet", "--no-progress", "-o", path]).returncode
         assert code == 3, code
     return path
 
