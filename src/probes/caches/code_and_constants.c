@@ -102,7 +102,8 @@ static int find_onset(struct probe_context *context, struct constants *constants
         shares[i] = (shares[i] - alone) / all;
     const struct code_rise rise = {at, shares, POINTS, RISE_LOW, RISE_HIGH};
     size_t first = code_rise_first(&rise);
-    constants->onset_bytes = code_rise_begin(&rise) + LOOP_BYTES;
+    double ignored;
+    constants->onset_bytes = code_rise_begin(&rise, &ignored) + LOOP_BYTES;
     constants->fits_bytes = first ? at[first - 1] : 0;
     return 0;
 }

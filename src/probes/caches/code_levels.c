@@ -260,20 +260,26 @@ size_t code_rise_first(const struct code_rise *rise)
     return first;
 }
 
-double code_rise_begin(const struct code_rise *rise)
+double code_rise_begin(const struct code_rise *rise, double *out_error)
 {
     size_t first = code_rise_first(rise);
-    double n = 0, sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
+    double n = 0, sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0, sum_yy = 0;
     for (size_t i = first; i < rise->count && rise->shares[i] <= rise->high; i++, n++) {
         double x = rise->at[i], y = rise->shares[i];
-        sum_x += x, sum_y += y, sum_xx += x * x, sum_xy += x * y;
+        sum_x += x, sum_y += y, sum_xx += x * x, sum_xy += x * y, sum_yy += y * y;
     }
-    double slope = (n * sum_xy - sum_x * sum_y) / (n * sum_xx - sum_x * sum_x);
+    double wide = sum_xx - sum_x * sum_x / n, slope = (sum_xy - sum_x * sum_y / n) / wide;
+    *out_error = 0;
     if (!first || first == rise->count)
         return NAN;
     double last = rise->at[first - 1];
     if (n < 2 || slope <= 0)
         return (last + rise->at[first]) / 2;
     double begin = (sum_x - sum_y / slope) / n;
+    if (n > 2) {
+        double rest = fmax(0, sum_yy - sum_y * sum_y / n - slope * slope * wide) / (n - 2);
+        double before = sum_x / n - begin;
+        *out_error = sqrt(rest * (1 / n + before * before / wide)) / slope;
+    }
     return begin > (1 - RISE_BEFORE) * last ? begin : NAN;
 }

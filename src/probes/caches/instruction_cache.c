@@ -631,7 +631,7 @@ static void report_jumps(struct probe_context *context, const struct found *foun
 }
 
 /* By the share of blocks that cost what one more costs in the second level of the curve. */
-static double sub_core_size(const struct found *found, size_t number)
+static double sub_core_size(const struct found *found, size_t number, double *out_error)
 {
     const struct code_curve *curve = &found->curves[number];
     const struct code_level *own = &found->levels[number].levels[0], *next = own + 1;
@@ -647,7 +647,9 @@ static double sub_core_size(const struct found *found, size_t number)
     /* What fits must look so: noise is large where code is short. */
     const struct code_rise rise = {at + fits, shares + fits, next->end - fits, JUMP_RISE_LOW,
                                    JUMP_RISE_HIGH};
-    return code_rise_begin(&rise) * found->instruction_bytes + LOOP_BYTES;
+    double begin = code_rise_begin(&rise, out_error);
+    *out_error *= found->instruction_bytes;
+    return begin * found->instruction_bytes + LOOP_BYTES;
 }
 
 /* Nothing is said if no level is smaller than the first one of straight code: a very small cache
@@ -655,12 +657,12 @@ static double sub_core_size(const struct found *found, size_t number)
 static bool report_sub_core(struct probe_context *context, const struct found *found)
 {
     static const char levels_name[] = "instruction_cache.levels";
-    double sizes[CURVES], levels;
+    double sizes[CURVES], errors[CURVES], levels;
     size_t count = 0, same = 0;
     if (found->level_count < 2)
         return false;
     for (size_t i = 0; i < found->curve_count; i++)
-        if (counts(found, i) && !isnan(sizes[count] = sub_core_size(found, i)))
+        if (counts(found, i) && !isnan(sizes[count] = sub_core_size(found, i, &errors[count])))
             count++;
     if (!count)
         return false;
@@ -682,6 +684,10 @@ static bool report_sub_core(struct probe_context *context, const struct found *f
     m->confidence = (double)same / (double)found->curve_count;
     if (same < found->curve_count)
         measure_set_status(m, MEASURE_NOISY, "SMs disagree");
+    if (cpd_quantile(errors, count, 0.5) > step) {
+        m->confidence = fmin(m->confidence, 0.5);
+        measure_set_status(m, MEASURE_NOISY, "the cost of further code does not rise evenly");
+    }
     report_jump(context, found, 0, "instruction_cache.l0.jump");
     struct measure *all = measures_add(context->measures, levels_name, levels + 1, "",
                                        "straight code and jumping code of rising length");

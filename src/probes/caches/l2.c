@@ -94,8 +94,10 @@ static void report_far(struct probe_context *context)
 {
     const struct l2_study *l2 = &context->l2;
     if (l2->parts < 2) {
-        measures_add_missing(context->measures, "l2.latency_far", MEASURE_UNSUPPORTED,
-                             "all of L2 is equally far from an SM");
+        bool sure = !l2->doubt[0];
+        measures_add_missing(context->measures, "l2.latency_far",
+                             sure ? MEASURE_UNSUPPORTED : MEASURE_FAILED,
+                             sure ? "all of L2 is equally far from an SM" : l2->doubt);
         return;
     }
     struct measure *m =
