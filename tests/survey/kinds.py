@@ -48,14 +48,14 @@ def run(args, codes=(0, 3)):
     return result.stdout
 
 
-def measure(folder, nodes, probes=()):
+def measure(folder, nodes, asked=()):
     for name, model in MODELS.items():
         with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
             yaml.safe_dump(model, file)
     fleet, out = os.path.join(folder, "fleet"), os.path.join(folder, "out.yaml")
     with open(fleet, "w", encoding="utf-8") as file:
         json.dump({"nodes": nodes}, file)
-    run([survey, "--simulate", fleet, "--profile", "quick", "-o", out, *probes])
+    run([survey, "--simulate", fleet, "-o", out, *(asked or ["--profile", "quick"])])
     with open(out, encoding="utf-8") as file:
         return out, yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
@@ -95,9 +95,11 @@ CASES = [
       node("bad", "whole", 1, 1, [CONFIDENTIAL, dict(SLOWER_HOST, share=0.5)])], ["bad"], None,
      ["Demo H8, confidential computing on"]),
 ]
-PROBES = []
+PROBES, ALL = [], ["--profile", "full"]
 if b"__asan_init" in open(survey, "rb").read():  # one of each kind, and what knows kinds: the rest runs the same code
-    CASES, PROBES = [case for case in CASES if case[3]], ["--probes", "main,clock,host.bandwidth"]
+    CASES, PROBES = [case for case in CASES if case[3]], ["--profile", "quick", "--probes", "main,clock,host.bandwidth"]
+    ALL = ["--profile", "quick", "--probes",
+           "links,host.together,host.latency,host.bandwidth.h2d,die.map,die.bandwidth,memory.whole,main.latency"]
 with tempfile.TemporaryDirectory() as folder:
     for nodes, bad, watched, words in CASES:
         out, inventory = measure(folder, nodes, PROBES)
@@ -123,7 +125,6 @@ UNMEASURED = [
     ("whole", [CONFIDENTIAL], ["links.peers", "host.latency"], ["main.whole.tested", "host.bandwidth.h2d"]),
     ("whole", [PASSED], [], ["main.whole.tested", "host.latency", "die.fingerprint"]),
 ]
-ASKED = "links,host.together,host.latency,host.bandwidth.h2d,die.map,die.bandwidth,memory.whole,main.latency"
 REASONS = ("a MIG instance", "MIG instances", "whole GPU", "virtual GPU", "confidential computing")
 
 
@@ -136,7 +137,7 @@ def metric(inventory, name):
 
 with tempfile.TemporaryDirectory() as folder:
     for model, faults, missing, there in UNMEASURED:
-        out, inventory = measure(folder, [node("n", model, 1, 1, faults)], ["--probes", ASKED])
+        out, inventory = measure(folder, [node("n", model, 1, 1, faults)], ALL)
         for name in missing:
             found = metric(inventory, name)
             assert found["status"] == "unsupported" and any(r in found["reason"] for r in REASONS), (model, name, found)
