@@ -22,7 +22,7 @@ enum {
 };
 
 /* The lines that were seen, less those that only the cache before may hold, are more than this many
- * times those of a cache with lines of twice the length; otherwise they cannot be told apart. */
+ * times those of a cache with longer lines; otherwise they cannot be told apart. */
 static const double HIDDEN = 1.1;
 
 /* A cache that replaces at random loses a line after as many loads as it has lines, on average; of
@@ -83,7 +83,11 @@ static bool cache_hidden_by_l1(const struct probe_context *context, const struct
     double before_lines = before->line_bytes
                               ? before->resident_bytes / (double)before->line_bytes
                               : (double)before->region_high_bytes / (double)before->fetch_bytes;
-    double longer = study->resident_bytes / (2 * (double)study->line_bytes);
+    /* The next power of two of fetch units. */
+    double long_bytes = fmax(1, (double)study->fetch_bytes);
+    while (long_bytes <= (double)study->line_bytes)
+        long_bytes *= 2;
+    double longer = study->resident_bytes / long_bytes;
     double only_before = before_lines * portable_exp(-longer / (KEPT_LOADS * before_lines));
     return study->contrast_tags - only_before < HIDDEN * longer;
 }
