@@ -108,6 +108,45 @@ static void other_figures(void **state)
     }
 }
 
+/* A rate of the units is measured once: it has no repetitions that could agree. */
+static void measured_once(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 7);
+    for (size_t i = 0; i < COUNT; i++)
+        measures_add(&gpus[i].measures, "compute.rate.fp32", i == 5 ? 190 : 238.5, "", "m")
+            ->spread = 0;
+    struct inventory inventory = judged(gpus, NULL);
+    assert_string_equal(confirmed(&inventory, false, "compute.rate.fp32"), "no");
+    assert_int_equal(inventory.total_outliers, 0);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* A slow link is slow in both directions; what else the host copies slows one of them more. */
+static void both_directions(void **state)
+{
+    (void)state;
+    static const struct {
+        double back;
+        bool accused;
+    } rows[] = {{0.8, true}, {0.88, true}, {0.93, false}, {1, false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 7);
+        made_scale(&gpus[5], "host.bandwidth.h2d", 0.8);
+        made_scale(&gpus[5], "host.bandwidth.d2h", rows[i].back);
+        struct inventory inventory = judged(gpus, NULL);
+        assert_int_equal(inventory.total_outliers, rows[i].accused);
+        if (rows[i].accused)
+            assert_string_equal(confirmed(&inventory, true, "host.bandwidth.h2d"), "by 2 figures");
+        else
+            assert_non_null(
+                made_finding(made_watched(&inventory, "GPU-005"), "host.bandwidth.h2d"));
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
 /* The second measurement failed: other figures do not take its place, since what disturbed the GPU
  * may have disturbed all of them. */
 static void failed_second_measurement(void **state)
@@ -189,9 +228,14 @@ static void nothing_to_confirm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(second_measurement),        cmocka_unit_test(other_figures),
-        cmocka_unit_test(failed_second_measurement), cmocka_unit_test(known_cause),
-        cmocka_unit_test(nothing_to_confirm),        cmocka_unit_test(throttle_reason),
+        cmocka_unit_test(second_measurement),
+        cmocka_unit_test(other_figures),
+        cmocka_unit_test(measured_once),
+        cmocka_unit_test(both_directions),
+        cmocka_unit_test(failed_second_measurement),
+        cmocka_unit_test(known_cause),
+        cmocka_unit_test(nothing_to_confirm),
+        cmocka_unit_test(throttle_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,33 @@ static const struct drawn {
      SMALL_HEAD "noise: {jitter_cycles: 20, spike_rate: 0.01, spike_cycles: 900}\n" GLOBAL_PATHS
                 " texture: [l2: 230, main: 600]}\n",
      "texture.latency", "texture.latency", 0, MEASURE_UNSUPPORTED},
+    {"parts of L2 nearer to each other than a step of the timer",
+     HEAD "sms: 8\nclock: {sm_mhz: 2405, ramp_ms: 30}\n"
+          "timer: {overhead_cycles: 21, granularity_cycles: 64}\n"
+          "noise: {jitter_cycles: 3.8, spike_rate: 0.0039, spike_cycles: 889}\n"
+          "l2: {line: 64, sector: 64, size: 713216, ways: 16, index: hashed, parts: copies,"
+          " far_cycles: 42, group_cycles: 6}\n"
+          "paths: {global_ca: [l2: 137, main: 523], global_cg: [l2: 137, main: 523]}\n",
+     "l2.latency", "l2.latency_far", 179, MEASURE_FAILED},
+    {"a line of 256 B that looks like one of 192 B, since L1 keeps lines at random",
+     HEAD "sms: 8\nclock: {sm_mhz: 1827, ramp_ms: 1}\n"
+          "timer: {overhead_cycles: 30, granularity_cycles: 2}\n"
+          "noise: {jitter_cycles: 6.4, spike_rate: 0.0034, spike_cycles: 321}\n"
+          "caches: {c1: {line: 32, sector: 32, size: 2304, ways: 8, index: modulo,"
+          " policy: random}, c15: {line: 256, sector: 64, size: 30464, ways: 4, index: modulo,"
+          " scope: gpu}}\n"
+          "l2: {line: 64, sector: 32, size: 2285312, ways: 4}\n"
+          "paths: {global_ca: [l2: 262, main: 563], global_cg: [l2: 262, main: 563],"
+          " constant: [c1: 19, c15: 78, l2: 332, main: 633]}\n",
+     "constant_l15.line", "constant_l15.line", 256, MEASURE_NOISY},
+    {"a cache of a sub-core that jitter hides: 6656 of 8192 B on all SMs",
+     HEAD "sms: 8\nclock: {sm_mhz: 1251, ramp_ms: 21}\n"
+          "timer: {overhead_cycles: 26, granularity_cycles: 16}\n"
+          "noise: {jitter_cycles: 5.68}\nl2: {line: 128, size: 2 MiB, ways: 4}\n"
+          "instruction_caches: {cycles: 1.619, sub_core: {line: 256, size: 8192, ways: 8,"
+          " miss_cycles: 13}, levels: [{line: 256, size: 21504, ways: 4, scope: sm,"
+          " miss_cycles: 28.083}]}\n" GLOBAL_PATHS "}\n",
+     "instruction_cache.l0", "instruction_cache.l0.size", 8192, MEASURE_NOISY},
 };
 
 static void they_are_right_or_in_doubt(void **state)

@@ -73,9 +73,7 @@ double l2_values_quantile(const struct l2_values *sorted, double q)
     return cpd_quantile_sorted(sorted->at, sorted->count, q);
 }
 
-/* The step of the timer: the greatest number that divides all differences. If loads do not scatter
- * at all it is the distance of two levels, which only widens the fence. */
-static double timer_step(const struct l2_values *values)
+double l2_timer_step(const struct l2_values *values)
 {
     long long step = 0;
     for (size_t i = 1; i < values->count && step != 1; i++) {
@@ -96,7 +94,7 @@ struct l2_fence l2_values_fence(struct l2_values *values)
 {
     l2_values_sort(values);
     double low = l2_values_quantile(values, 0.25), high = l2_values_quantile(values, 0.75);
-    double room = FENCE_WIDTHS * (high - low + timer_step(values)) + FENCE_CYCLES;
+    double room = FENCE_WIDTHS * (high - low + l2_timer_step(values)) + FENCE_CYCLES;
     return (struct l2_fence){low - room, high + room};
 }
 

@@ -28,6 +28,10 @@ struct l2_fence {
     double low, high;
 };
 
+/* The step of the timer: the greatest number that divides all differences; 0 for means of readings.
+ * If loads do not scatter at all it is the distance of two levels. */
+double l2_timer_step(const struct l2_values *values);
+
 struct l2_fence l2_values_fence(struct l2_values *values);
 
 /* Mean of the values inside the fence: means, since the median of two peaks jumps and that of a

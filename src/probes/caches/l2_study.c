@@ -200,8 +200,14 @@ static int find_parts(struct probe_context *context, const struct l2_hits *hits,
     int rc = l2_look_for_copies(context, cycles, width, parts, err);
     if (!rc && !parts->count)
         l2_look_for_homes(hits, fmax(GAP_CYCLES, GAP_SHARE * cycles), parts);
+    double step = l2_timer_step(near);
     if (hits->sms < 2)
         snprintf(parts->doubt, sizeof parts->doubt, "there is only one SM to see L2 from");
+    else if (!parts->count && !parts->doubt[0] && step > COARSE_CYCLES)
+        snprintf(parts->doubt, sizeof parts->doubt,
+                 "the timer counts in steps of %.0f cycles: parts that are no further apart look "
+                 "like one",
+                 step);
     return rc;
 }
 

@@ -222,9 +222,9 @@ static const double FENCE_RANGES = 3, FENCE_CYCLES = 2;
  * copies of a line in L2 come and go. */
 static const double FASTER_SHARE = 0.85, FASTEST_QUANTILE = 0.02;
 
-/* If the step of the timer is larger than COARSE_CYCLES, two caches that are no further apart look
- * like one, unless at least this share of what L1 lost is slower than all of L1's own loads. */
-static const double COARSE_CYCLES = 24, TOLD_APART = 0.85;
+/* With a coarse timer two caches are told apart if at least this share of what L1 lost is slower
+ * than all of L1's own loads. */
+static const double TOLD_APART = 0.85;
 
 /* First touches below this share of the latency of L2 were not served by L2. */
 static const double HELD_SHARE = 0.7;

@@ -11,6 +11,10 @@
 
 struct probe_context;
 
+/* If the step of the timer is larger than this, memories that are no further apart look like one.
+ */
+enum { COARSE_CYCLES = 24 };
+
 /* The caches that are studied this way. */
 enum study_id {
     STUDY_L1_DATA,
