@@ -55,7 +55,7 @@ static __device__ uint64_t descriptor_of(const void *tile)
 #define OUTPUTS4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
 #define OUTPUTS16(i) OUTPUTS4(i), OUTPUTS4((i) + 4), OUTPUTS4((i) + 8), OUTPUTS4((i) + 12)
 
-/* d = d * keep + sign * A B. */
+/* d = d * keep + sign * A B. Loops of it are not unrolled completely: the assembler took 20 s. */
 #define WGMMA(instruction, sign, flags, keep)                                                      \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; " instruction " {" REGISTERS              \
                  "}, %64, %65, p, 1, " sign flags "; }"                                            \
@@ -81,7 +81,8 @@ static __device__ uint64_t descriptor_of(const void *tile)
         for (uint32_t p = 0; p < c.periods; p++) {                                                 \
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");                                \
             WGMMA(instruction, "1", flags, 0);                                                     \
-            for (uint32_t s = 0; s < CHECK_TENSOR_STEPS / 2; s++) {                                \
+            _Pragma("unroll 4") for (uint32_t s = 0; s < CHECK_TENSOR_STEPS / 2; s++)              \
+            {                                                                                      \
                 WGMMA(instruction, "-1", flags, 1);                                                \
                 WGMMA(instruction, "1", flags, 1);                                                 \
             }                                                                                      \

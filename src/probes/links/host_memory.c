@@ -191,9 +191,6 @@ const struct probe probe_host_bandwidth_both = {
     .description = {"host.bandwidth.both", "bandwidth of copies both ways at once, bytes added",
                     PROFILE_STANDARD},
     .metrics = {"host.bandwidth.both"},
-    .again = true,
-    .within = 0.05,
-    .highest = true,
     .run = run_both,
 };
 

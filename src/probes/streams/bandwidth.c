@@ -284,7 +284,8 @@ static void surface_note(const struct surface *surface, struct measure *m)
 }
 
 enum {
-    REPEATS = 5, /* passes; each goes through all shapes, so repetitions lie apart */
+    REPEATS = 5,          /* passes; each goes through all shapes, so repetitions lie apart */
+    REPEATS_STANDARD = 3, /* in that profile, of figures that are not judged */
     WIDTH_REPEATS = 3,
     NAMED_WIDTH = 4,   /* the rate of which is the value of a list by width */
     REPEATS_SHORT = 2, /* if there are several short rounds in a run */
@@ -404,6 +405,8 @@ struct series {
 
 static size_t count_passes(const struct probe_context *context, const struct bandwidth_task *task)
 {
+    if (bandwidth_by_kernel(task) && !task->ticket && context->options->profile == PROFILE_STANDARD)
+        return REPEATS_STANDARD;
     size_t count = bandwidth_by_kernel(task) ? probe_repeats(context, REPEATS) : REPEATS;
     return count > 1 ? count : REPEATS_SHORT;
 }
