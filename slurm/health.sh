@@ -75,16 +75,19 @@ tell() {
 # ours PATH [USER_ID]: only root, who runs this, or that user can have written the file, or can put another one in its
 # place: no folder above it lets others rename. Links on the way belong to them, too.
 ours() {
-    local path=$1 uid mode kind
-    while read -r uid mode kind < <(stat -c '%u 0%a %F' -- "$path"); do
-        [ "$uid" = 0 ] || [ "$uid" = "$EUID" ] || [ "$uid" = "${2:-0}" ] || return 1
-        [ "$kind" = 'symbolic link' ] || [ $((mode & 022)) -eq 0 ] ||
-            { [ $((mode & 01000)) -ne 0 ] && [ "$kind" = directory ] && [ "$path" != "$1" ]; } || return 1
-        [ "$path" != / ] || return 0
+    local path=$1 paths=() count=0 uid mode kind
+    [[ $path = /* ]] || return 1
+    while paths+=("$path") && [ "$path" != / ]; do
         path=${path%/*}
         path=${path:-/}
     done
-    return 1
+    while read -r uid mode kind; do
+        [ "$uid" = 0 ] || [ "$uid" = "$EUID" ] || [ "$uid" = "${2:-0}" ] || return 1
+        [ "$kind" = 'symbolic link' ] || [ $((mode & 022)) -eq 0 ] ||
+            { [ $((mode & 01000)) -ne 0 ] && [ "$kind" = directory ] && [ "$count" -gt 0 ]; } || return 1
+        count=$((count + 1))
+    done < <(stat -c '%u 0%a %F' -- "${paths[@]}")
+    [ "$count" -eq ${#paths[@]} ]
 }
 
 # trusted PATH [USER_ID]: the same for what PATH, which is no link, means in the end.
