@@ -82,7 +82,7 @@ def catalogue(model):
 
     for size in SIZES:
         left = 1 - size
-        add("slow_dram", f"kind: slow_dram, share: {size}", "degraded", "unexplained", size)
+        add("slow_dram", f"kind: slow_dram, share: {size}", "degraded", "cause unknown", size)
         add("memory_clock", f"kind: memory_clock, mhz: {model.memory_mhz * left:.0f}",
             "misconfigured", "memory clock", size)
         for reason, kind, cause in (("power", "degraded", "power cap"),
@@ -91,7 +91,7 @@ def catalogue(model):
             add(f"sm_clock, {reason}",
                 f"kind: sm_clock, mhz: {model.sm_mhz * left:.0f}, reason: {reason}", kind, cause,
                 size)
-        add("l2_slice", f"kind: l2_slice, share: {size}", "degraded", "unexplained", size)
+        add("l2_slice", f"kind: l2_slice, share: {size}", "degraded", "cause unknown", size)
         add("l2_slice, reported", f"kind: l2_slice, share: {size}, reported: true", "mismatched",
             "L2 .* of its model", size)
         add("slow_sm", f"kind: slow_sm, sm: {model.sms // 2}, share: {size}", "degraded",
@@ -101,9 +101,9 @@ def catalogue(model):
             size)
         add("power_limit", f"kind: power_limit, w: {model.power_w * left:.0f}", "misconfigured",
             "power limit", size)
-        add("slow node, host link", f"kind: slow_host, share: {size}", "degraded", "unexplained",
+        add("slow node, host link", f"kind: slow_host, share: {size}", "degraded", "cause unknown",
             size, "node", True)
-        add("slow host link", f"kind: slow_host, share: {size}", "degraded", "unexplained", size)
+        add("slow host link", f"kind: slow_host, share: {size}", "degraded", "cause unknown", size)
         add("hot node", f"kind: sm_clock, mhz: {model.sm_mhz * left:.0f}, reason: thermal",
             "degraded", "heat", size, "node", True)
         for reason, cause in (("thermal", "sw_thermal"), ("power_brake", "hw_power_brake")):
@@ -111,16 +111,16 @@ def catalogue(model):
                 f"kind: falls_under_load, share: {size}, seconds: 3, reason: {reason}", "degraded",
                 f"under load the SM clock (fell from|is) .*: {cause}", size)
         if size > 0.02:  # below the resolution of the sweep
-            add("l1_ways", f"kind: l1_ways, share: {size}", "degraded", "unexplained", size)
+            add("l1_ways", f"kind: l1_ways, share: {size}", "degraded", "cause unknown", size)
         if size >= 0.1:  # healthy clocks differ by nearly as much
             add("sm_clock, locked", f"kind: sm_clock, mhz: {model.sm_mhz * left:.0f}, reason: none",
                 "misconfigured", "SM clock is locked", size)
-        add("slow node, DRAM", f"kind: slow_dram, share: {size}", "degraded", "unexplained", size,
+        add("slow node, DRAM", f"kind: slow_dram, share: {size}", "degraded", "cause unknown", size,
             "node", True)
     add("missing_sms, hidden", "kind: missing_sms, count: 1, hidden: true", "degraded",
         "measured, the driver reports")
     add("hbm_stack", "kind: hbm_stack", "mismatched", "memory bus")
-    add("hbm_stack, hidden", "kind: hbm_stack, hidden: true", "degraded", "unexplained")
+    add("hbm_stack, hidden", "kind: hbm_stack, hidden: true", "degraded", "cause unknown")
     add("memory lost", f"kind: hbm_stack, count: {model.third}, hidden: true", "degraded",
         "can be allocated")
     add("memory held", f"kind: memory_held, bytes: {model.held}", "degraded", "can be allocated")
@@ -182,7 +182,7 @@ def catalogue(model):
 def slot_fault(number):
     """What all GPUs of slot SLOT have in this fleet; None: nothing."""
     faults = [Fault("slot, host link", size, f"kind: slow_host, share: {size}", "slot", "degraded",
-                    "unexplained", False) for size in (0.05, 0.1, 0.3)]
+                    "cause unknown", False) for size in (0.05, 0.1, 0.3)]
     return faults[number // 8 % len(faults)] if number % 8 == 3 else None
 
 
@@ -222,7 +222,7 @@ def choose(number, model, draw):
     chosen = [faults[(number * share + i) % len(faults)] for i in range(share)]
     if number % 2:
         chosen += [Fault("slow_dram, by board", 0.03, "kind: slow_dram, share: 0.03", "outlier",
-                         "degraded", "unexplained", False)] * min(ALIKE, max(1, GPUS // 32))
+                         "degraded", "cause unknown", False)] * min(ALIKE, max(1, GPUS // 32))
     slot = slot_fault(number)
     free = [(node, gpu) for node in range(GPUS // PER_NODE) for gpu in range(PER_NODE)]
     draw.shuffle(free)

@@ -381,8 +381,8 @@ static void held_clock(void **state)
         {1980, "sw_thermal", 0.8, VERDICT_DEGRADED, "throttled for heat at 50 C (sw_thermal)",
          "throttled for heat at 50 C (sw_thermal)"},
         {1980, "none", 0.6, VERDICT_DEGRADED,
-         "unexplained: no limit, setting or throttle reason holds it down",
-         "unexplained (baseline of 2026-02-02T00:00:00Z)"},
+         "cause unknown: no limit, setting or throttle reason holds it down",
+         "cause unknown (baseline of 2026-02-02T00:00:00Z)"},
     };
     enum { COUNT = 64, SUSPECT = 5 };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -42,7 +42,7 @@ static void memory_clock(void **state)
     struct gpu_result *gpus = made_fleet(COUNT, 1);
     slow_memory(&gpus[SUSPECT], 0.9);
     expect(gpus, "main.bandwidth.read", VERDICT_DEGRADED,
-           "unexplained: memory clock, SMs and memory bus are as its peers'");
+           "cause unknown: memory clock, SMs and memory bus are normal");
     made_scale(&gpus[SUSPECT], "clock.memory", 0.9);
     expect(gpus, "main.bandwidth.read", VERDICT_MISCONFIGURED,
            "memory clock 2881 MHz, model runs at 3201 MHz");
@@ -67,7 +67,7 @@ static void missing_hardware(void **state)
     made_scale(&gpus[SUSPECT], "l2.bandwidth.read", 0.92);
     expect(gpus, "l2.bandwidth.read", VERDICT_MISMATCHED, "SMs 120, model has 132");
     slow_memory(&gpus[SUSPECT], 0.7); /* nine per cent of the SMs do not explain this */
-    expect(gpus, "main.bandwidth.read", VERDICT_DEGRADED, "the rest is unexplained");
+    expect(gpus, "main.bandwidth.read", VERDICT_DEGRADED, "the cause of the rest is unknown");
     made_free(gpus, COUNT);
 }
 
@@ -77,7 +77,7 @@ static void link_width(void **state)
     struct gpu_result *gpus = made_fleet(COUNT, 4);
     made_scale(&gpus[SUSPECT], "host.bandwidth.h2d", 0.5);
     made_scale(&gpus[SUSPECT], "host.bandwidth.d2h", 0.5);
-    expect(gpus, "host.bandwidth.h2d", VERDICT_DEGRADED, "unexplained: PCIe link is as its peers'");
+    expect(gpus, "host.bandwidth.h2d", VERDICT_DEGRADED, "cause unknown: PCIe link is normal");
     facts_set_int(&gpus[SUSPECT].config, "pcie_width", 8);
     expect(gpus, "host.bandwidth.h2d", VERDICT_DEGRADED, "PCIe generation 5 x8, model has 2 times");
     made_free(gpus, COUNT);
@@ -120,8 +120,8 @@ static void sm_clock(void **state)
         {"sw_thermal", 665, 1980, 0.7, VERDICT_DEGRADED, "throttled for heat at 50 C (sw_thermal)"},
         /* One 29 % lower could explain it, but the driver says that it is the heat. */
         {"power_cap,sw_thermal", 500, 1980, 0.8, VERDICT_DEGRADED, "throttled for heat at 50 C"},
-        {"none", 700, 1980, 0.6, VERDICT_DEGRADED, "unexplained: no limit, setting or throttle"},
-        {"none", 700, 1980, 0.9, VERDICT_DEGRADED, "unexplained: no limit, setting or throttle"},
+        {"none", 700, 1980, 0.6, VERDICT_DEGRADED, "cause unknown: no limit, setting or throttle"},
+        {"none", 700, 1980, 0.9, VERDICT_DEGRADED, "cause unknown: no limit, setting or throttle"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct gpu_result *gpus = made_fleet(COUNT, 6);
@@ -184,7 +184,7 @@ static void slow_sm(void **state)
     struct gpu_result *gpus = made_fleet(COUNT, 8);
     made_scale(&gpus[SUSPECT], "sm.l1_worst", 1.1);
     made_set(&gpus[SUSPECT], "sm.l1_worst_sm", 99);
-    expect(gpus, "sm.l1_worst", VERDICT_DEGRADED, "SM 99 is slower than the others, unexplained");
+    expect(gpus, "sm.l1_worst", VERDICT_DEGRADED, "SM 99 is slower than the others, cause unknown");
     made_free(gpus, COUNT);
 }
 
@@ -202,7 +202,7 @@ static void slow_group(void **state)
     sm_rates_put(&rates, &gpus[SUSPECT].board);
     made_scale(&gpus[SUSPECT], "l2.bandwidth.read", 0.9);
     expect(gpus, "l2.bandwidth.read", VERDICT_DEGRADED,
-           "the 16 SMs of group 1 read L2 50 % slower than the others, unexplained");
+           "the 16 SMs of group 1 read L2 50 % slower than the others, cause unknown");
     made_free(gpus, COUNT);
 }
 

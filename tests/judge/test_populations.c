@@ -291,7 +291,7 @@ static void groups_without_a_board(void **state)
         assert_int_equal(inventory.node_finding_count, 1);
         assert_int_equal(inventory.node_findings[0].gpu_count, worse);
         assert_non_null(strstr(inventory.node_findings[0].finding,
-                               "the model is divided, unexplained: nobody is flagged"));
+                               "the model is divided, cause unknown: nobody is flagged"));
         assert_non_null(made_finding(made_watched(&inventory, "GPU-000"), "main.bandwidth.read"));
         inventory_fini(&inventory);
         made_free(gpus, COUNT);

@@ -44,7 +44,7 @@ def enlarge(data, count, outliers, per_node=8, seed=1):
             data["outliers"].append({
                 "uuid": gpu["uuid"], "node": gpu["node"], "pci": gpu["pci"], "model": gpu["model"], "verdict": "degraded",
                 "loss": 0.2, "action": "drain", "evidence": [{"metric": "main.bandwidth.read", "value": 0.8 * normal, "expected": normal, "unit": "GB/s",
-                              "deviation": -0.2, "score": -90.5, "basis": "fleet", "cause": "unexplained"}]})
+                              "deviation": -0.2, "score": -90.5, "basis": "fleet", "cause": "cause unknown"}]})
         data["gpus"].append(gpu)
     data["survey"].update(nodes=len({g["node"] for g in data["gpus"]}), ranks=count, gpus=count, measured=count,
                           unmeasured=0, outliers=outliers, lost_ranks=0, exit_code=3 if outliers else 0)

@@ -65,7 +65,7 @@ def accuse(data, number):
     data["outliers"].append({
         **{key: gpu[key] for key in ("uuid", "node", "pci", "model")}, "verdict": "degraded", "loss": 0.3,
         "action": "drain", "evidence": [{"metric": "main.bandwidth.read", "value": 200, "expected": 319, "unit": "GB/s", "deviation": -0.3,
-                      "score": -90.5, "basis": "fleet", "cause": "unexplained"}]})
+                      "score": -90.5, "basis": "fleet", "cause": "cause unknown"}]})
     data["survey"].update(outliers=len(data["outliers"]), exit_code=3)
 
 

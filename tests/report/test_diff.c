@@ -122,7 +122,7 @@ static void everything_changed(void **state)
     expect(text,
            "\nWorse than they were:\n  n00 0000:01:00.0 GPU-001: degraded, loss 10.0 %, drain\n");
     expect(text, "(-10.0 %, seen 2 of 2)");
-    expect(text, ": unexplained (baseline of\n        2026-01-01T00:00:00Z)\n");
+    expect(text, ": cause unknown (baseline of\n        2026-01-01T00:00:00Z)\n");
     expect(text, "\nSettings:\n  6 GPUs: driver 590.00, was 580.00\n");
     expect(text, "  1 GPU: power limit 500 W, was 700 W\n");
     expect(text,

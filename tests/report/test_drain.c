@@ -18,7 +18,7 @@ static struct inventory_evidence finding(const char *metric, const char *cause, 
 static void which_nodes(void **state)
 {
     (void)state;
-    struct inventory_evidence slow = finding("main.bandwidth.read", "unexplained", -0.327);
+    struct inventory_evidence slow = finding("main.bandwidth.read", "cause unknown", -0.327);
     struct inventory_evidence ecc = finding("health.ecc", "ECC errors: 5", NAN);
     struct inventory_outlier outliers[] = {
         {.node = (char *)"n2",
@@ -191,7 +191,7 @@ static void line_of_a_node(void **state)
 static void worst_first(void **state)
 {
     (void)state;
-    struct inventory_evidence small = finding("l2.latency", "unexplained", 0.05);
+    struct inventory_evidence small = finding("l2.latency", "cause unknown", 0.05);
     struct inventory_evidence large[] = {
         finding("main.bandwidth.read", "memory clock 1300 MHz, model runs at 2600 MHz", -0.5),
         finding("main.bandwidth.write", "the same", -0.49), finding("l2.latency", "the same", 0.1)};
@@ -272,7 +272,7 @@ static void own_lines(void **state)
 {
     (void)state;
     struct inventory_evidence ecc = finding("health.ecc", "ECC errors: 5", NAN);
-    struct inventory_evidence slow = finding("main.bandwidth.read", "unexplained", -0.2);
+    struct inventory_evidence slow = finding("main.bandwidth.read", "cause unknown", -0.2);
     const struct inventory_outlier failing = {.node = (char *)"n1",
                                               .uuid = (char *)"GPU-1",
                                               .verdict = VERDICT_FAILING,
@@ -289,7 +289,7 @@ static void own_lines(void **state)
     assert_string_equal(one, "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo:failing:"
                              "GPU-1:ECC errors, 5:health.ecc:-\"");
     assert_string_equal(other, "scontrol update NodeName=n1 State=DRAIN Reason=\"gpumemtopo:"
-                               "degraded:GPU-2:unexplained:main.bandwidth.read:-20.0%\"");
+                               "degraded:GPU-2:cause unknown:main.bandwidth.read:-20.0%\"");
     free(one);
     free(other);
     degraded.action = ACTION_ALERT;

@@ -189,7 +189,7 @@ def case_basis(folder):
     code, _, said = survey(folder, 2, *fast, "out.yaml", "--baseline", "before.yaml")
     text = (folder / "out.yaml").read_text()
     check(code == 3 and field(text, "outliers") == "1", said)
-    check(re.search(r"basis: baseline, cause: \"?unexplained \(baseline of 20", text), text)
+    check(re.search(r"basis: baseline, cause: \"?cause unknown \(baseline of 20", text), text)
     models = folder / "models"
     models.mkdir()
     (models / "tiny.yaml").write_text("names: [Tiny T2]\npeaks: {main.bandwidth.read: {value: 55, "

@@ -126,7 +126,7 @@ static void explanation_find(struct explanation *explanation, const struct judge
     explanation_add_ecc(explanation, judge, rule, gpu);
 }
 
-/* "unexplained: memory clock and SMs are as its peers'" */
+/* "cause unknown: memory clock and SMs are normal" */
 static void put_unexplained(struct strbuf *out, const struct judge_metric *rule)
 {
     const char *names[JUDGE_CONDITION_COUNT];
@@ -134,11 +134,11 @@ static void put_unexplained(struct strbuf *out, const struct judge_metric *rule)
     for (int c = 0; c < JUDGE_CONDITION_COUNT; c++)
         if (c != JUDGE_SM_CLOCK && rule->follows[c] > 0)
             names[count++] = conditions[c].name;
-    strbuf_puts(out, "unexplained");
+    strbuf_puts(out, "cause unknown");
     for (size_t i = 0; i < count; i++)
         strbuf_printf(out, "%s%s", i == 0 ? ": " : i + 1 < count ? ", " : " and ", names[i]);
     if (count)
-        strbuf_puts(out, count == 1 ? " is as its peers'" : " are as its peers'");
+        strbuf_puts(out, count == 1 ? " is normal" : " are normal");
 }
 
 /* Names the SMs that are slower than the others where a bandwidth of L2 is low. */
@@ -175,7 +175,8 @@ void stage_causes(struct judge *judge)
             finding.verdict = explanation.verdict;
             finding.explained_by = explanation.bits;
         } else if (explanation.loss >= PART * loss && explanation.loss > 0) {
-            strbuf_printf(&text, "%s explains %.0f %% of the %.0f %%; the rest is unexplained",
+            strbuf_printf(&text,
+                          "%s explains %.0f %% of the %.0f %%; the cause of the rest is unknown",
                           explanation.words.data, 100 * explanation.loss, 100 * loss);
             finding.explained_by = explanation.bits | 1u << BIT_PARTLY;
         } else {

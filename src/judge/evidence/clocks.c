@@ -23,7 +23,8 @@ static const double LOSS = 0.03;
 static const double FIT = 0.02;
 
 static const char METRIC[] = "clock.sm";
-static const char UNEXPLAINED[] = "unexplained: no limit, setting or throttle reason holds it down";
+static const char UNEXPLAINED[] =
+    "cause unknown: no limit, setting or throttle reason holds it down";
 
 struct clock_view {
     struct judge *judge;

@@ -133,7 +133,7 @@ static void divided_report_gpu(struct judge *judge, uint32_t gpu, size_t metric,
                                    : judge_score_finding(judge, gpu, metric, EVIDENCE_GROUP);
     finding_compare(&finding, finding.value, usual / divided_factor(judge, gpu, metric));
     findings_add(judge, finding,
-                 str_copy("unexplained: one of a group of GPUs that only this figure separates "
+                 str_copy("cause unknown: one of a group of GPUs that only this figure separates "
                           "from the others"));
 }
 
@@ -323,7 +323,7 @@ bool judge_report_divided_figure(const struct judge *judge, const struct group *
     fact_text_put_number(&text, usual, unit);
     strbuf_printf(&text, " (%+.1f %%)", 100 * (own / usual - 1));
     divided_put_nodes(&text, fleet, worse, worse_count);
-    strbuf_puts(&text, ": the model is divided, unexplained: nobody is flagged");
+    strbuf_puts(&text, ": the model is divided, cause unknown: nobody is flagged");
     divided_add_entry(fleet, text.data, worse, worse_count, inventory);
     free(worse);
     free(worse_values);

@@ -124,7 +124,7 @@ static double condition_then(const struct drift_view *view, enum judge_condition
                                    : NAN;
 }
 
-/* A condition that became worse since the baseline and explains the loss, or "unexplained". */
+/* A condition that became worse since the baseline and explains the loss, or "cause unknown". */
 static const char *drift_find_cause(const struct drift_view *view, const struct judge_metric *rule,
                                     const struct drift_pair *pair, double loss,
                                     enum verdict *out_verdict)
@@ -147,7 +147,7 @@ static const char *drift_find_cause(const struct drift_view *view, const struct 
         *out_verdict = causes[i].verdict;
         return causes[i].words;
     }
-    return "unexplained";
+    return "cause unknown";
 }
 
 static void drift_judge_metric(const struct drift_view *view, const struct group *group,

@@ -255,7 +255,7 @@ static void report_world(struct judge *judge, struct finding finding, size_t met
                            remark);
     } else
         cause =
-            str_format("unexplained: worse than %u GPU%s elsewhere %s%s", source.figure->n,
+            str_format("cause unknown: worse than %u GPU%s elsewhere %s%s", source.figure->n,
                        source.figure->n == 1 ? "" : "s",
                        source.own_kind ? "with its board part" : "with another board part", remark);
     findings_add(judge, finding, cause);

@@ -77,11 +77,12 @@ static void reference_check_figure(struct judge *judge, const struct reference_e
     } else if (peak)
         findings_add(
             judge, finding,
-            str_format("unexplained: below %.0f %% of the %.6g %s that the model is specified for",
-                       100 * rule->peak_share, entry->value, fleet_text(fleet, cell->unit)));
+            str_format(
+                "cause unknown: below %.0f %% of the %.6g %s that the model is specified for",
+                100 * rule->peak_share, entry->value, fleet_text(fleet, cell->unit)));
     else
         findings_add(judge, finding,
-                     str_format("unexplained: worse than the reference by more than %.0f %%",
+                     str_format("cause unknown: worse than the reference by more than %.0f %%",
                                 100 * entry->tolerance));
 }
 

@@ -87,7 +87,7 @@ static void steadiness_report(struct judge *judge, size_t metric, const struct c
     finding.value = cell->spread;
     finding.expected = usual * fabs(cell->value);
     findings_add(judge, finding,
-                 str_format("unexplained: repetitions scatter by %.2g %%, those of its peers by "
+                 str_format("cause unknown: repetitions scatter by %.2g %%, those of its peers by "
                             "%.2g %%",
                             100 * spread_share(cell), 100 * usual));
 }
