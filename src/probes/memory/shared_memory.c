@@ -315,9 +315,14 @@ static void add_interval(struct probe_context *context, const char *metric, doub
 static void report_costs(struct probe_context *context, const struct bank_table *table,
                          const struct bank_layout *layout)
 {
-    static const double explained = 0.05;
+    static const double explained = 0.05, clear = 0.05;
     const struct bank_costs costs = shared_banks_fit(table, layout);
     double worst = deviation(table, &costs, layout);
+    /* What a conflict costs is a difference of two cells, shared among the conflicts. */
+    size_t column = worst_column(layout);
+    double error = worst * table->cycles[ONE_WARP_ROW][column] /
+                   (bank_layout_passes(layout, LANES, strides[column] * WORD_BYTES) -
+                    bank_layout_passes(layout, LANES, strides[0] * WORD_BYTES));
     const struct {
         const char *metric;
         double value;
@@ -331,6 +336,8 @@ static void report_costs(struct probe_context *context, const struct bank_table 
                                          rows[i].method);
         if (worst > explained)
             measure_set_status(m, MEASURE_NOISY, "the table does not follow these costs");
+        else if (i == 0 && error > clear * costs.conflict)
+            measure_set_status(m, MEASURE_NOISY, "the table scatters too much beside a conflict");
         if (i == 0) {
             facts_set_real(&m->notes, "deviation", worst);
             note_table(m, table);

@@ -94,7 +94,14 @@ static int tlb_penalty_measure(struct probe_context *context, const struct tlb_l
 
 /* How many SMs share a TLB with SM 0. */
 
-enum { OWN_MAX = 8, LINES_MAX = 8, PASSES_RANDOM = 4, MANY_PAGES = 512, TRIES = 3 };
+enum {
+    OWN_MAX = 8,
+    LINES_MAX = 8,
+    PASSES_RANDOM = 4,
+    MANY_PAGES = 512,
+    TRIES = 3,
+    TRIES_UNCLEAR = 7
+};
 
 /* What evicted pages take longer, as a share of a miss, at least; and by how much it may differ
  * from one without being measured again. */
@@ -169,22 +176,25 @@ static int tlb_sharing_run_cold(struct probe_context *context, const struct plan
     return rc;
 }
 
-/* A disturbance must not decide: most of three tries, unless the first is far above the limit. */
+/* A disturbance must not decide: two tries that are clear, or the median of many. One is enough if
+ * it is what evicted pages take. */
 static int tlb_sharing_is_shared(struct probe_context *context, const struct plan *plan,
                                  uint32_t sm, double limit, double clear, bool *out_shared,
                                  struct err *err)
 {
-    uint32_t yes = 0, no = 0;
-    bool decided = false;
-    for (uint32_t i = 0; i < TRIES && yes < 2 && no < 2 && !decided; i++) {
-        double longer;
-        int rc = tlb_sharing_run_jobs(context, plan, (int32_t)sm, &longer, err);
+    double longer[TRIES_UNCLEAR];
+    uint32_t below = 0, above = 0, n = 0;
+    bool evicted = false;
+    while (n < TRIES_UNCLEAR && below < 2 && above < 2 && !evicted) {
+        int rc = tlb_sharing_run_jobs(context, plan, (int32_t)sm, &longer[n], err);
         if (rc)
             return rc;
-        *(longer < limit ? &yes : &no) += 1;
-        decided = !yes && longer > limit + clear && longer < limit + 3 * clear;
+        below += longer[n] < limit - clear;
+        above += longer[n] > limit + clear;
+        evicted = n == 0 && above && longer[0] < limit + 3 * clear;
+        n++;
     }
-    *out_shared = yes > no;
+    *out_shared = evicted ? false : below == above ? cpd_median(longer, n) < limit : below > above;
     return 0;
 }
 
