@@ -11,7 +11,7 @@ setup_packages() {
     # browser is large.
     if [ "$1" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
         wished="mpich libmpich-dev slurm-wlm munge iproute2 chromium prometheus prometheus-node-exporter mandoc debhelper"
-        wished="$wished lintian rpm lmod shellcheck qemu-user"
+        wished="$wished lintian rpm lmod shellcheck qemu-user lld"
         case $(uname -m) in
         x86_64) wished="$wished gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
         aarch64) wished="$wished gcc-x86-64-linux-gnu libc6-dev-amd64-cross" ;;
@@ -81,6 +81,7 @@ setup_has() {
     mandoc) command -v mandoc >/dev/null && return 0 ;;
     lintian | shellcheck) command -v "$1" >/dev/null && return 0 ;;
     debhelper) command -v dh >/dev/null && return 0 ;;
+    lld) command -v ld.lld >/dev/null && return 0 ;;
     rpm) command -v rpmbuild >/dev/null && return 0 ;;
     esac
     dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'

@@ -96,10 +96,6 @@ CASES = [
      ["Demo H8, confidential computing on"]),
 ]
 PROBES, ALL = [], ["--profile", "full"]
-if b"__asan_init" in open(survey, "rb").read():  # one of each kind, and what knows kinds: the rest runs the same code
-    CASES, PROBES = [case for case in CASES if case[3]], ["--profile", "quick", "--probes", "main,clock,host.bandwidth"]
-    ALL = ["--profile", "quick", "--probes",
-           "links,host.together,host.latency,host.bandwidth.h2d,die.map,die.bandwidth,memory.whole,main.latency"]
 with tempfile.TemporaryDirectory() as folder:
     for nodes, bad, watched, words in CASES:
         out, inventory = measure(folder, nodes, PROBES)

@@ -91,6 +91,8 @@ def start(folder, *args):
     env = environment(GPUMEMTOPO_EXIT_FILE=str(code))
     inside = ["ip", "netns", "exec", space(1), "unshare", "--uts", "sh", "-c",
               'hostname host1; exec "$@"', "sh"]
+    if MPICH:  # over TCP its ranks wait for each other in MPI_Finalize until the survey gives it up, and compute meanwhile
+        inside = ["taskset", "-c", str(min(os.sched_getaffinity(0))), *inside]
     return subprocess.Popen(
         [*inside, *command, PROGRAM, "--simulate", "fleet.yaml", "-o", "out.yaml", "--probes",
          "main.latency", "--time-limit", str(LIMIT_S), "--no-progress", *args], cwd=folder, env=env,
