@@ -142,9 +142,9 @@ def workers_that_stay(count):
 
 
 def end_locked_launchers(patience_s=20):
-    """mpirun 4.1 with PMIx 4.2 may lock itself up at its own end when a rank has died (docs/cluster.md), and then reacts
-    to SIGKILL only, which it gets here when all its ranks have been dead for so long. What the survey left is
-    checked all the same."""
+    """mpirun 4.1 with PMIx 4.2 may lock itself up at its own end when a rank has died (docs/cluster.md). Only SIGKILL ends it
+    then: it gets that when all its ranks have been dead for so long. Tests that want another exit code of mpirun fail,
+    but at once; the others go on and check what the survey left."""
     dead_since = {}
     while True:
         time.sleep(1)

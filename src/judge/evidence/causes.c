@@ -127,7 +127,7 @@ static void explanation_find(struct explanation *explanation, const struct judge
 }
 
 /* "cause unknown: memory clock and SMs are normal" */
-static void put_unexplained(struct strbuf *out, const struct judge_metric *rule)
+static void put_cause_unknown(struct strbuf *out, const struct judge_metric *rule)
 {
     const char *names[JUDGE_CONDITION_COUNT];
     size_t count = 0;
@@ -187,7 +187,7 @@ void stage_causes(struct judge *judge)
             if (!isnan(sm))
                 strbuf_printf(&text, "SM %.0f is slower than the others, ", sm);
             put_slow_sms(&text, &judge->fleet, rule->metric, finding.gpu);
-            put_unexplained(&text, rule);
+            put_cause_unknown(&text, rule);
         }
         strbuf_fini(&explanation.words);
         findings_add(judge, finding, text.data);

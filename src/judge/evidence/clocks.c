@@ -23,7 +23,7 @@ static const double LOSS = 0.03;
 static const double FIT = 0.02;
 
 static const char METRIC[] = "clock.sm";
-static const char UNEXPLAINED[] =
+static const char CAUSE_UNKNOWN[] =
     "cause unknown: no limit, setting or throttle reason holds it down";
 
 struct clock_view {
@@ -155,7 +155,7 @@ static void clock_explain(const struct clock_view *view, const struct throttle_r
         finding.verdict = VERDICT_MISCONFIGURED;
         findings_add(judge, finding, judge_locked_clock_text(fleet, gpu));
     } else if (!finding.cause)
-        findings_add(judge, finding, str_copy(UNEXPLAINED));
+        findings_add(judge, finding, str_copy(CAUSE_UNKNOWN));
 }
 
 static void clock_judge(const struct clock_view *view, uint32_t gpu)

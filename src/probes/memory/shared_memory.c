@@ -315,7 +315,7 @@ static void add_interval(struct probe_context *context, const char *metric, doub
 static void report_costs(struct probe_context *context, const struct bank_table *table,
                          const struct bank_layout *layout)
 {
-    static const double explained = 0.05, clear = 0.05;
+    static const double explained = 0.05, clear_share = 0.05;
     const struct bank_costs costs = shared_banks_fit(table, layout);
     double worst = deviation(table, &costs, layout);
     /* What a conflict costs is a difference of two cells, shared among the conflicts. */
@@ -336,7 +336,7 @@ static void report_costs(struct probe_context *context, const struct bank_table 
                                          rows[i].method);
         if (worst > explained)
             measure_set_status(m, MEASURE_NOISY, "the table does not follow these costs");
-        else if (i == 0 && error > clear * costs.conflict)
+        else if (i == 0 && error > clear_share * costs.conflict)
             measure_set_status(m, MEASURE_NOISY, "the table scatters too much beside a conflict");
         if (i == 0) {
             facts_set_real(&m->notes, "deviation", worst);

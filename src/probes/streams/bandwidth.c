@@ -306,8 +306,8 @@ static const double BETTER = 1.01;
 static const double AGREEMENT = 0.05, COPIES_AGREEMENT = 0.01;
 
 /* If half of the accesses in flight still reach this share of the rate, more of them would hardly
- * help: twice as many add less than the second half did. By ticket it is the headline: at most 3 %
- * are missing. */
+ * help: twice as many add less than the second half did. A figure by ticket is judged, so less may
+ * be missing. */
 static const double SATURATED = 0.95, TICKETS_SATURATED = 0.97;
 
 /* Copies that are slower than the others by this share are mentioned in a note. */
@@ -562,7 +562,7 @@ static int check_saturated(struct probe_context *context, const struct bandwidth
     *(half.unroll > 1 ? &half.unroll : &half.threads) /= 2;
     int rc = bandwidth_time(context, task, &half, &total, &gbs, err);
     series->cut = false;
-    if (rc == -ENOENT) /* a record that was made before this was asked */
+    if (rc == -ENOENT) /* an older record, in which this was asked of another shape, or of none */
         return 0;
     if (rc)
         return rc;

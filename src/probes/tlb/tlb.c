@@ -1,5 +1,6 @@
 /* The probe of TLBs: levels, entries, sets, the size of a page, reach, what a miss costs, and which
  * SMs share them. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -187,6 +188,8 @@ static int tlb_sharing_is_shared(struct probe_context *context, const struct pla
     bool evicted = false;
     while (n < TRIES_UNCLEAR && below < 2 && above < 2 && !evicted) {
         int rc = tlb_sharing_run_jobs(context, plan, (int32_t)sm, &longer[n], err);
+        if (rc == -ENOENT && n) /* a record that was made when it was tried less often */
+            break;
         if (rc)
             return rc;
         below += longer[n] < limit - clear;
@@ -194,7 +197,8 @@ static int tlb_sharing_is_shared(struct probe_context *context, const struct pla
         evicted = n == 0 && above && longer[0] < limit + 3 * clear;
         n++;
     }
-    *out_shared = evicted ? false : below == above ? cpd_median(longer, n) < limit : below > above;
+    bool clearly = evicted || below == 2 || above == 2;
+    *out_shared = clearly ? below == 2 : cpd_median(longer, n) < limit;
     return 0;
 }
 
