@@ -10,6 +10,9 @@ import sys
 import tempfile
 import time
 
+# An end by signal, when ./check is interrupted, must not leave the daemons.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
 NODES = 4
 GPUS = 4  # per node
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "sinfo", "scontrol",
