@@ -278,6 +278,12 @@ def instruction_names(source):
 gpus_is_right, gpus.is_right = gpus.is_right, is_right
 
 
+def judge_drawn(program, seed, number, names, probes=()):
+    gpu = draw_gpu(random.Random(seed * 1000 + number), number, names)
+    memory = gpus.measure(program, gpu, ['--profile', 'full', *probes])
+    return gpus.judge(memory, truths_of(gpu, memory), True)
+
+
 def main():
     program, count = sys.argv[1], int(sys.argv[2])
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 20261118
@@ -286,12 +292,9 @@ def main():
     names = instruction_names(pathlib.Path(__file__).resolve().parents[2])
 
     def judge_one(number):
-        if only not in (None, number):
-            return []
-        gpu = draw_gpu(random.Random(seed * 1000 + number), number, names)
-        memory = gpus.measure(program, gpu, ['--profile', 'full'])
-        return gpus.judge(memory, truths_of(gpu, memory), True)
+        return judge_drawn(program, seed, number, names) if only in (None, number) else []
     sys.exit(gpus.judge_all(judge_one, count, at_once))
 
 
-main()
+if __name__ == '__main__':
+    main()

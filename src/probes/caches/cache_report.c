@@ -424,6 +424,11 @@ static void cache_size_add_unbounded(struct probe_context *context, const char *
     static const char *const attributes[] = {"size", "reach"};
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
         char name[CACHE_METRIC_MAX];
+        if (study->hidden) {
+            cache_report_missing(context, memory, attributes[i], MEASURE_FAILED,
+                                 "constant L1 holds what is touched");
+            continue;
+        }
         struct measure *m =
             measures_add(context->measures, cache_metric(name, memory, attributes[i]),
                          (double)study->region_high_bytes, "B", "chase");

@@ -252,12 +252,25 @@ void code_levels_find(const struct code_curve *curve, struct code_levels *out_le
 /* A rise that begins further before the last point below it, as a share, is of several levels. */
 static const double RISE_BEFORE = 0.15;
 
+/* Of the share at which the rise counts: below this part of it nothing rises yet. */
+static const double NOTHING_PART = 0.25;
+
 size_t code_rise_first(const struct code_rise *rise)
 {
     size_t first = rise->count;
     while (first > 0 && rise->shares[first - 1] > rise->low)
         first--;
     return first;
+}
+
+/* How far before the last point at which nothing rises yet the line begins: sets that are filled
+ * unevenly bend the rise. */
+static double begins_before(const struct code_rise *rise, size_t first, double begin)
+{
+    size_t none = first;
+    while (none > 0 && rise->shares[none - 1] > NOTHING_PART * rise->low)
+        none--;
+    return none ? fmax(0, rise->at[none - 1] - begin) : 0;
 }
 
 double code_rise_begin(const struct code_rise *rise, double *out_error)
@@ -281,5 +294,6 @@ double code_rise_begin(const struct code_rise *rise, double *out_error)
         double before = sum_x / n - begin;
         *out_error = sqrt(rest * (1 / n + before * before / wide)) / slope;
     }
+    *out_error = fmax(*out_error, begins_before(rise, first, begin));
     return begin > (1 - RISE_BEFORE) * last ? begin : NAN;
 }

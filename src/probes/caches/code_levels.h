@@ -42,7 +42,8 @@ size_t code_rise_first(const struct code_rise *rise);
 
 /* Where the line through the rise begins. If it has too few points: before the first one. NAN if
  * that is the first of all, or if the line begins long before it: then it is no rise of one level.
- * out_error: the standard error, as far as the points scatter around the line. */
+ * out_error: the standard error, as far as the points scatter around the line, or how far the line
+ * begins before the last point of which nothing is replaced, whichever is larger. */
 double code_rise_begin(const struct code_rise *rise, double *out_error);
 
 #endif

@@ -14,6 +14,7 @@ enum l2_index_kind {
     L2_INDEX_UNKNOWN,
     L2_INDEX_REGULAR,     /* lines some power of two apart evict each other */
     L2_INDEX_NOT_BY_BITS, /* lines any power of two apart stay, as any other lines do */
+    L2_INDEX_IRREGULAR,   /* lines some powers of two apart evict each other, but not as by bits */
 };
 
 struct l2_index {
@@ -73,8 +74,9 @@ enum {
 /* Physical addresses are those of the program within a page: larger strides say nothing. */
 static const uint64_t STRIDE_MAX_BYTES = 2 << 20;
 
-/* Shares of misses: of the control, of lines that evict each other, of lines that stay. */
-static const double CONTROL = 0.1, CONFLICT = 0.5, STAY = 0.25;
+/* Shares of misses: of the control, of lines that evict each other, of lines that stay. Share of
+ * the lines that stay where nearly none does. */
+static const double CONTROL = 0.1, CONFLICT = 0.5, STAY = 0.25, GONE = 0.1;
 
 static struct device_job stride_job(const struct l2_study *l2, uint64_t lines, uint64_t stride)
 {
@@ -105,28 +107,39 @@ static size_t list_jobs(struct probe_context *context, const struct l2_study *l2
     return count;
 }
 
+/* If bits of the address choose the set, each doubling of the stride halves the sets: soon no line
+ * stays. A hash may have strides that suit it badly, at which some lines stay: then nothing is
+ * said. */
 static void l2_index_judge(const struct l2_study *l2, const struct device_answer *answers,
                            const uint64_t *strides, size_t count, struct l2_index *index)
 {
     double held = l2->near_bytes / (double)l2->line_bytes;
     double enough = BEYOND * held / (double)index->lines * (double)l2->line_bytes;
-    bool stays = true;
+    uint64_t first_conflict = 0;
+    bool stays = true, all_gone = false; /* all_gone: at strides far beyond the first conflict */
     for (size_t i = 0; i < count; i++) {
         const struct l2_shares apart = l2_shares_of(l2, &answers[2 * i], 1, 0);
         const struct l2_shares control = l2_shares_of(l2, &answers[2 * i + 1], 1, 0);
         index->n += apart.n;
         if (1 - control.resident > CONTROL)
             continue;
-        if (1 - apart.resident > CONFLICT) {
-            index->kind = L2_INDEX_REGULAR;
-            index->stride_bytes = strides[i];
-            return;
-        }
-        stays = stays && 1 - apart.resident < STAY;
         index->stride_bytes = strides[i];
+        stays = stays && 1 - apart.resident < STAY;
+        if (!first_conflict && 1 - apart.resident > CONFLICT)
+            first_conflict = strides[i];
+        if (first_conflict && strides[i] == BEYOND * first_conflict)
+            all_gone = true;
+        if (first_conflict && strides[i] >= BEYOND * first_conflict)
+            all_gone = all_gone && apart.resident < GONE;
     }
-    if (stays && (double)index->stride_bytes >= enough)
+    if (all_gone) {
+        index->kind = L2_INDEX_REGULAR;
+        index->stride_bytes = first_conflict;
+    } else if (first_conflict) {
+        index->kind = L2_INDEX_IRREGULAR;
+    } else if (stays && (double)index->stride_bytes >= enough) {
         index->kind = L2_INDEX_NOT_BY_BITS;
+    }
 }
 
 /* The study must have its line and its capacity. */
@@ -326,10 +339,13 @@ static int l2_structure_report_index(struct probe_context *context, struct err *
     int rc = l2_measure_index(context, &context->l2, &index, err);
     if (rc)
         return rc;
-    if (index.kind == L2_INDEX_UNKNOWN) {
+    if (index.kind == L2_INDEX_UNKNOWN || index.kind == L2_INDEX_IRREGULAR) {
         measures_add_missing(context->measures, "l2.index", MEASURE_FAILED,
-                             "strides that could tell do not stay apart from "
-                             "those that are their control");
+                             index.kind == L2_INDEX_UNKNOWN
+                                 ? "strides that could tell do not stay apart from those that are "
+                                   "their control"
+                                 : "lines some powers of two apart evict each other, but not all "
+                                   "do at larger ones");
         return 0;
     }
     const char *word = index.kind == L2_INDEX_REGULAR ? "regular" : "not_by_bits";

@@ -208,6 +208,9 @@ static const uint64_t REGION_MAX_BYTES = 4 * 1024 * 1024;
 /* A size does not fit if more than this share of its loads misses, without strays. */
 static const double OVER_SHARE = 0.02;
 
+/* Of the loads of an array that constant L1.5 is said to hold, so many must have passed L1. */
+static const double PASSED_MIN = 0.9;
+
 /* A cold chase word by word misses once per fetch unit. The memory is already in L2, so that all
  * misses are alike: earlier launches brought constant memory there, a first pass past the cache
  * global memory. */
@@ -257,6 +260,10 @@ static int search_octave(struct probe_context *context, struct study *study, dou
                          struct err *err)
 {
     enum { GROUP = 6 };
+    bool behind = study->id == STUDY_CONSTANT_L15;
+    const struct study *before = behind ? &context->studies[STUDY_CONSTANT_L1] : NULL;
+    double passed[GROUP];
+    size_t last = 0;
     uint64_t highest = study->limit_bytes / study->fetch_bytes * study->fetch_bytes;
     uint64_t size = study->floor_bytes ? study->floor_bytes : 4 * study->fetch_bytes;
     study->region_low_bytes = study->floor_bytes ? study->floor_bytes / 2 : study->fetch_bytes;
@@ -268,10 +275,12 @@ static int search_octave(struct probe_context *context, struct study *study, dou
             more = size < highest; /* the last size is the largest possible */
             sizes[count++] = more ? size : highest;
         }
-        int rc = sweep_sizes(context, study, sizes, count, study->fetch_bytes, shares, err);
+        int rc = sweep_sizes_behind(context, study, sizes, count, study->fetch_bytes, before,
+                                    shares, passed, err);
         if (rc)
             return rc;
         size_t over = sweep_first_over(shares, count, limit);
+        last = count - 1;
         if (over > 0)
             study->region_low_bytes = sizes[over - 1];
         if (over < count) {
@@ -281,6 +290,7 @@ static int search_octave(struct probe_context *context, struct study *study, dou
     }
     study->region_high_bytes = study->region_low_bytes;
     study->unbounded = true;
+    study->hidden = behind && passed[last] < PASSED_MIN;
     return 0;
 }
 

@@ -60,7 +60,8 @@ struct study {
     uint32_t at_once; /* jobs in flight that do not disturb each other; 0: one per SM */
     bool alone;       /* at_once is 1 by decision, not by study_choose_at_once */
 
-    bool unbounded;                               /* no miss up to region_high_bytes */
+    bool unbounded; /* no miss up to region_high_bytes */
+    bool hidden;    /* unbounded, but the cache before this one holds what is loaded */
     uint64_t region_low_bytes, region_high_bytes; /* fits; does not fit */
 
     double resident_bytes; /* capacity by the resident share */

@@ -19,8 +19,10 @@ static const double STEP_MIN = 0.04, STEP_PER_STRAY = 0.6;
 
 static const double ALPHA = 0.01;
 
-int sweep_sizes(struct probe_context *context, const struct study *study, const uint64_t *sizes,
-                size_t count, uint64_t stride_bytes, double *out_shares, struct err *err)
+int sweep_sizes_behind(struct probe_context *context, const struct study *study,
+                       const uint64_t *sizes, size_t count, uint64_t stride_bytes,
+                       const struct study *before, double *out_shares, double *out_passed,
+                       struct err *err)
 {
     struct device_answer *answers = NULL;
     struct device_job *jobs = mem_array(count, sizeof *jobs);
@@ -31,12 +33,22 @@ int sweep_sizes(struct probe_context *context, const struct study *study, const 
     }
     int rc = chase_run(context, jobs, count, study->at_once, &answers, err);
     if (!rc) {
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
             out_shares[i] = chase_share_above(&answers[i].samples[0], study->threshold);
+            if (before)
+                out_passed[i] = chase_share_above(&answers[i].samples[0], before->threshold);
+        }
         chase_free(answers, count);
     }
     free(jobs);
     return rc;
+}
+
+int sweep_sizes(struct probe_context *context, const struct study *study, const uint64_t *sizes,
+                size_t count, uint64_t stride_bytes, double *out_shares, struct err *err)
+{
+    return sweep_sizes_behind(context, study, sizes, count, stride_bytes, NULL, out_shares, NULL,
+                              err);
 }
 
 int sweep_measure(struct probe_context *context, const struct study *study,

@@ -35,6 +35,13 @@ int sweep_measure(struct probe_context *context, const struct study *study,
 int sweep_sizes(struct probe_context *context, const struct study *study, const uint64_t *sizes,
                 size_t count, uint64_t stride_bytes, double *out_shares, struct err *err);
 
+/* The same, and the share of the loads that the cache `before` this one did not serve. NULL: there
+ * is none. */
+int sweep_sizes_behind(struct probe_context *context, const struct study *study,
+                       const uint64_t *sizes, size_t count, uint64_t stride_bytes,
+                       const struct study *before, double *out_shares, double *out_passed,
+                       struct err *err);
+
 /* Where misses begin: the first change point of ascending sizes. About three measurements after it
  * are needed to tell it from an outlier, so on a coarse curve it may be two sizes too late. */
 struct sweep_onset {

@@ -10,7 +10,9 @@
 #include "probes/tlb/page_chase.h"
 
 /* Jobs of one figure: hits differ by the place of the line in L2, so few pages need many lines. */
-enum { JOBS_HITS = 24, JOBS_COLD = 6, JOBS_MANY = 3, REPEATS = 3, NAME_MAX_BYTES = 48 };
+enum { JOBS_HITS = 24, JOBS_COLD = 6, JOBS_MANY = 3, REPEATS = 3 };
+
+enum { NAME_MAX_BYTES = 48, REASON_MAX = 120 };
 
 enum {
     NEAR_PAGES = 8,   /* at most, in the first TLB */
@@ -26,6 +28,10 @@ enum {
 static const double SWITCH_SHARE = 0.05;
 
 static const double DOUBTED = 0.5;
+
+/* What misses of TLBs add may differ by so much between this probe and that of the TLBs: shares of
+ * the penalties and of the latency. */
+static const double PENALTY_WITHIN = 0.1, VALUE_WITHIN = 0.025;
 
 static const char UNSURE_TLBS[] = "the TLBs that it rests on are not certain";
 
@@ -45,9 +51,10 @@ static const struct pattern {
 
 enum { P1, P2, P3, P4, P5, P6, PATTERNS };
 
-/* What the TLB probe found. */
+/* What the TLB probe found. miss_cycles: what a load adds that misses this level and those before
+ * it; NAN: not known. */
 struct tlb {
-    double entries, sets, span_bytes;
+    double entries, sets, span_bytes, miss_cycles;
 };
 
 struct spectrum {
@@ -80,8 +87,13 @@ static void find_tlbs(const struct probe_context *context, struct spectrum *spec
     size_t count = m && measure_status_valued(m->status) ? (size_t)m->value : 0;
     spectrum->levels = count < 2 ? count : 2;
     spectrum->doubtful = !spectrum_is_sure(m);
-    for (size_t i = 0; i < spectrum->levels; i++) {
+    double miss_cycles = 0;
+    for (size_t i = 0, next = 0; i < spectrum->levels; i++) {
         size_t level = i ? count - 1 : 0;
+        for (; next <= level; next++) {
+            const struct measure *penalty = figure_of(context, next, "penalty");
+            miss_cycles += penalty ? penalty->value : NAN;
+        }
         const struct measure *entries = figure_of(context, level, "entries");
         const struct measure *span = figure_of(context, level, "span");
         const struct measure *sets = figure_of(context, level, "sets");
@@ -91,8 +103,10 @@ static void find_tlbs(const struct probe_context *context, struct spectrum *spec
             spectrum->levels = i;
             break;
         }
-        spectrum->tlbs[i] = (struct tlb){
-            .entries = entries->value, .span_bytes = span->value, .sets = sets ? sets->value : 0};
+        spectrum->tlbs[i] = (struct tlb){.entries = entries->value,
+                                         .span_bytes = span->value,
+                                         .sets = sets ? sets->value : 0,
+                                         .miss_cycles = miss_cycles};
     }
 }
 
@@ -182,6 +196,19 @@ static struct device_job spectrum_make_job(struct spectrum *spectrum, const stru
     return job;
 }
 
+/* The mean of the middle half: in some jobs many lines may fall into one set of L2, and miss. */
+static double middle_half(const double *means, uint32_t count)
+{
+    double low = cpd_quantile(means, count, 0.25), high = cpd_quantile(means, count, 0.75), sum = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (means[i] >= low && means[i] <= high) {
+            sum += means[i];
+            n++;
+        }
+    return sum / n;
+}
+
 static int spectrum_measure_once(struct probe_context *context, struct spectrum *spectrum,
                                  const struct pattern *pattern, const struct pages *pages,
                                  double *out_cycles, struct err *err)
@@ -189,16 +216,16 @@ static int spectrum_measure_once(struct probe_context *context, struct spectrum 
     struct device_job jobs[JOBS_HITS] = {0};
     struct device_answer *answers;
     uint32_t count = pages->count > MANY_PAGES ? JOBS_MANY : pattern->cold ? JOBS_COLD : JOBS_HITS;
-    double sum = 0;
+    double means[JOBS_HITS];
     for (uint32_t i = 0; i < count; i++)
         jobs[i] = spectrum_make_job(spectrum, pattern, pages, probe_seed(context), i);
     int rc = chase_run(context, jobs, count, 1, &answers, err);
     if (rc)
         return rc;
     for (uint32_t i = 0; i < count; i++)
-        sum += chase_mean(&answers[i].samples[0]);
+        means[i] = chase_mean(&answers[i].samples[0]);
     chase_free(answers, count);
-    *out_cycles = sum / count - timer_overhead(context, DEVICE_GLOBAL_CG);
+    *out_cycles = middle_half(means, count) - timer_overhead(context, DEVICE_GLOBAL_CG);
     return 0;
 }
 
@@ -238,10 +265,26 @@ static void leave_out_place(struct probe_context *context, const struct spectrum
                          spectrum->doubtful ? UNSURE_TLBS : reasons[choice]);
 }
 
+/* Lines in L2, behind TLBs whose penalties were measured by other chases: both must say the same.
+ * They do not if some of the lines were not in L2. */
+static void compare_penalties(const struct spectrum *spectrum, size_t number,
+                              char reason[REASON_MAX])
+{
+    const struct pattern *pattern = &patterns[number];
+    double value = spectrum->values[number], added = value - spectrum->values[P1];
+    double known =
+        spectrum->tlbs[pattern->place == IN_SECOND ? 0 : spectrum->levels - 1].miss_cycles;
+    if (pattern->cold ||
+        !(fabs(added - known) > fmax(PENALTY_WITHIN * known, VALUE_WITHIN * value)))
+        return;
+    snprintf(reason, REASON_MAX, "misses of TLBs add %.0f cycles here, and %.0f by tlb.*.penalty",
+             added, known);
+}
+
 static void spectrum_report(struct probe_context *context, struct spectrum *spectrum, size_t number,
                             const double *cycles)
 {
-    char metric[NAME_MAX_BYTES];
+    char metric[NAME_MAX_BYTES], reason[REASON_MAX] = "";
     double value = spectrum->values[number];
     snprintf(metric, sizeof metric, "spectrum.%s", patterns[number].name);
     if (number == P6 && value < (1 + SWITCH_SHARE) * spectrum->values[P5]) {
@@ -252,10 +295,16 @@ static void spectrum_report(struct probe_context *context, struct spectrum *spec
         repeats_add(context, metric, cycles, REPEATS, "cycles", "mean of single loads over pages");
     repeats_settle(m);
     add_parts(spectrum, number, m);
-    if (!spectrum->doubtful || patterns[number].place == IN_FIRST)
+    if (patterns[number].place == IN_FIRST)
+        return;
+    if (spectrum->doubtful)
+        snprintf(reason, sizeof reason, "%s", UNSURE_TLBS);
+    else
+        compare_penalties(spectrum, number, reason);
+    if (!*reason)
         return;
     m->confidence = fmin(m->confidence, DOUBTED);
-    measure_set_status(m, MEASURE_NOISY, UNSURE_TLBS);
+    measure_set_status(m, MEASURE_NOISY, reason);
 }
 
 static int run_pattern(struct probe_context *context, struct spectrum *spectrum, size_t number,

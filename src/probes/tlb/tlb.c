@@ -130,8 +130,8 @@ static struct device_job tlb_sharing_make_job(const struct plan *plan, uint32_t 
     }
     chase_add(&job, DEVICE_WARM, &own, 0);
     chase_add(&job, DEVICE_WARM, &others, plan->passes * plan->others);
-    /* The TLBs of the helper keep pages from launch to launch. What its own ones hold does not come
-     * to the level in question. */
+    /* The TLBs of the helper keep pages from launch to launch. What its own ones hold, also those
+     * that were not seen, does not come to the level in question. */
     if (helper >= 0 && plan->first)
         chase_add(&job, DEVICE_WARM, &others, plan->first)->agent = 1;
     if (helper >= 0)
@@ -218,8 +218,7 @@ static int tlb_sharing_measure(struct probe_context *context, const struct tlb_l
     plan.others = level->miss_pages + level->miss_pages / 8;
     room = room > 2 * plan.own + 4 ? room - plan.own - 3 : plan.own;
     plan.others = plan.others < room ? plan.others : room;
-    if (number)
-        plan.first = PASSES_RANDOM * levels->levels[number - 1].miss_pages;
+    plan.first = number ? PASSES_RANDOM * levels->levels[number - 1].miss_pages : plan.others;
     plan.lines = plan.others > MANY_PAGES ? 1 : LINES_MAX;
     int rc = tlb_sharing_run_cold(context, &plan, level->miss_cycles, &longer, err);
     if (rc)
@@ -230,6 +229,11 @@ static int tlb_sharing_measure(struct probe_context *context, const struct tlb_l
     for (uint32_t sm = 1; sharing.sms && sm < device_limits(context->device)->sm_count; sm++) {
         bool shared = false;
         rc = tlb_sharing_is_shared(context, &plan, sm, limit, level->miss_cycles / 4, &shared, err);
+        if (rc == -ENOENT && !number) { /* as older records have it */
+            plan.first = 0;
+            rc = tlb_sharing_is_shared(context, &plan, sm, limit, level->miss_cycles / 4, &shared,
+                                       err);
+        }
         if (rc)
             return rc;
         sharing.sms += shared;
@@ -319,13 +323,12 @@ static int report_level(struct probe_context *context, const struct tlb_levels *
                         size_t number, const struct tlb_sets *sets, struct err *err)
 {
     const struct tlb_level *level = &levels->levels[number];
-    const struct tlb_sets sure = {.n = sets->n};
     struct tlb_sharing sharing;
     tlb_report_sets(context, number, sets);
     int rc = tlb_report_penalty(context, levels, number, sets, err);
     if (rc)
         return rc;
-    tlb_add(context, number, "span", (double)level->span_bytes, "B", &sure);
+    tlb_add(context, number, "span", (double)level->span_bytes, "B", sets);
     tlb_add(context, number, "reach", (double)(sets->entries * level->span_bytes), "B", sets);
     rc = tlb_sharing_measure(context, levels, number, sets, &sharing, err);
     if (rc)

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Drawn GPUs of which a figure was once wrong and called confident: mistakes.py SURVEY.
+
+Each row is a GPU of whole_gpus.py (seed and number), the probes that measure the figure, and the figure. Fails when any
+figure of these probes is wrong and called confident, or when the survey no longer reports the figure.
+"""
+import pathlib
+import sys
+
+import gpus
+import whole_gpus
+
+MISTAKES = [
+    # seed, number, probes, figure: what was wrong
+    (1001, 49, 'tlb', 'tlb.l1.span'),  # half of it: sets were filled at random
+    (1002, 34, 'tlb,spectrum', 'spectrum.p3'),  # lines that fell into few sets of L2
+    (1002, 36, 'tlb', 'tlb.l1.sms'),  # 2 of 12: another SM kept the pages in a TLB that was not seen
+    (1004, 13, 'structure.l2', 'l2.index'),  # regular: a hash that suits some powers of two badly
+    (1005, 41, 'instruction_cache.l0', 'instruction_cache.l0.size'),  # a rise that sets bend
+    (1006, 29, 'constant_l15.size', 'constant_l15.size'),  # at least 64 KiB: constant L1 held what was loaded
+]
+
+
+def main():
+    program = sys.argv[1]
+    names = whole_gpus.instruction_names(pathlib.Path(__file__).resolve().parents[2])
+    bad = 0
+    for seed, number, probes, figure in MISTAKES:
+        judged = whole_gpus.judge_drawn(program, seed, number, names, ['--probes', probes])
+        known = [kind for metric, _, found, kind in judged if metric == figure and found != {'value': None}]
+        for metric, truth, found, kind in judged:
+            if kind == 'wrong' or metric == figure:
+                print(f'{seed} {number}: {metric} is {truth}: {kind}: {found}'[:300], flush=True)
+        bad += len(known) != 1 or any(kind == 'wrong' for _, _, _, kind in judged)
+    print(f'{len(MISTAKES)} GPUs, {bad} with a mistake (wanted 0)')
+    sys.exit(bad > 0)
+
+
+if __name__ == '__main__':
+    main()
