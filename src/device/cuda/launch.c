@@ -15,6 +15,7 @@ enum {
     FLUSH_BLOCKS_PER_SM = 4,
     SCRUB_THREADS = 1024,
     SCRUB_BYTES = 1 << 20, /* several times any L1 */
+    REPLACING_WRITES = 4,  /* of twice the size of L2, to replace all that is in it */
     SECTOR_BYTES = 32,
     BLOCK_WORDS = 16, /* words of a histogram that are checked together */
 };
@@ -466,6 +467,18 @@ static int allocate_flush(struct cuda_gpu *gpu, struct err *err)
         gpu,
         gpu->driver->cuMemsetD32Async(gpu->flush, KERNEL_WRITTEN_WORD, bytes / 4, gpu->streams[0]),
         "cuMemsetD32Async", err);
+}
+
+/* On an H200 loads alone do not replace what was written last. */
+int cuda_replace_written(struct cuda_gpu *gpu, struct err *err)
+{
+    int rc = allocate_flush(gpu, err);
+    for (int i = 0; i < REPLACING_WRITES && !rc; i++)
+        rc = cuda_check(gpu,
+                        gpu->driver->cuMemsetD32Async(gpu->flush, KERNEL_WRITTEN_WORD,
+                                                      flush_bytes(gpu) / 4, gpu->streams[0]),
+                        "cuMemsetD32Async", err);
+    return rc;
 }
 
 /* CUDA has no call that flushes L2; loading twice its size of other memory evicts everything. */
