@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Drawn GPUs of which a figure was once wrong and called confident: mistakes.py SURVEY.
 
-Each row is a GPU of whole_gpus.py (seed and number), the probes that measure the figure, and the figure. Fails when any
+Each row is a GPU of whole_gpus.py (seed and number), the survey's seed, the probes that measure the figure, and the figure. Fails when any
 figure of these probes is wrong and called confident, or when the survey no longer reports the figure.
 """
 import pathlib
@@ -11,13 +11,15 @@ import gpus
 import whole_gpus
 
 MISTAKES = [
-    # seed, number, probes, figure: what was wrong
-    (1001, 49, 'tlb', 'tlb.l1.span'),  # half of it: sets were filled at random
-    (1002, 34, 'tlb,spectrum', 'spectrum.p3'),  # lines that fell into few sets of L2
-    (1002, 36, 'tlb', 'tlb.l1.sms'),  # 2 of 12: another SM kept the pages in a TLB that was not seen
-    (1004, 13, 'structure.l2', 'l2.index'),  # regular: a hash that suits some powers of two badly
-    (1005, 41, 'instruction_cache.l0', 'instruction_cache.l0.size'),  # a rise that sets bend
-    (1006, 29, 'constant_l15.size', 'constant_l15.size'),  # at least 64 KiB: constant L1 held what was loaded
+    # seed, number, survey, probes, figure: what was wrong
+    (1001, 49, 1, 'tlb', 'tlb.l1.span'),  # half of it: sets were filled at random
+    (1002, 34, 1, 'tlb,spectrum', 'spectrum.p3'),  # lines that fell into few sets of L2
+    (1002, 36, 1, 'tlb', 'tlb.l1.sms'),  # 2 of 12: another SM kept the pages in a TLB that was not seen
+    (1004, 13, 1, 'structure.l2', 'l2.index'),  # regular: a hash that suits some powers of two badly
+    (1005, 41, 1, 'instruction_cache.l0', 'instruction_cache.l0.size'),  # a rise that sets bend
+    (1006, 29, 1, 'constant_l15.size', 'constant_l15.size'),  # at least 64 KiB: constant L1 held what was loaded
+    (1008, 42, 3, 'tlb', 'tlb.levels'),  # 1 of 2: one rise of the latency seemed to have both
+    (1009, 9, 1, 'instruction_cache', 'instruction_cache.levels'),  # 2 of 3: code that replaces level 2 costs as much as beyond level 3
 ]
 
 
@@ -25,8 +27,8 @@ def main():
     program = sys.argv[1]
     names = whole_gpus.instruction_names(pathlib.Path(__file__).resolve().parents[2])
     bad = 0
-    for seed, number, probes, figure in MISTAKES:
-        judged = whole_gpus.judge_drawn(program, seed, number, names, ['--probes', probes])
+    for seed, number, survey, probes, figure in MISTAKES:
+        judged = whole_gpus.judge_drawn(program, seed, number, names, ['--seed', str(survey), '--probes', probes])
         known = [kind for metric, _, found, kind in judged if metric == figure and found != {'value': None}]
         for metric, truth, found, kind in judged:
             if kind == 'wrong' or metric == figure:

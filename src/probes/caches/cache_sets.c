@@ -152,19 +152,35 @@ enum {
     STRAY_LOADS = 200000,
 };
 
-/* An array that misses after few passes, but not after many, has lines evicted although their sets
- * had room. */
-static int look_early(struct probe_context *context, const struct study *study,
-                      struct cache_sets *sets, struct err *err)
+/* Whether an array of one line more than what fits misses after so many passes. */
+static int misses_after(struct probe_context *context, const struct study *study,
+                        const struct cache_sets *sets, uint32_t warm_passes, bool *out_misses,
+                        struct err *err)
 {
     struct miss_counts counts = cache_sets_counts(study, sets, sets->fits + 1, 0);
     counts.passes = cache_sets_passes(sets, sets->fits + 1);
-    counts.warm_passes = CACHE_SETS_WARM_EARLY;
+    counts.warm_passes = warm_passes;
     int rc = miss_counts_run(context, study, &counts, 1, err);
     if (rc)
         return rc;
-    sets->early = !miss_counts_any(&counts);
+    *out_misses = miss_counts_any(&counts);
     miss_counts_fini(&counts, 1);
+    return 0;
+}
+
+/* An array that misses after few passes, but not after many, has lines evicted although their sets
+ * had room. If it no longer misses after few passes, it was chance: more fits. */
+static int look_early(struct probe_context *context, const struct study *study,
+                      struct cache_sets *sets, bool *out_chance, struct err *err)
+{
+    bool late = false, again = true;
+    int rc = misses_after(context, study, sets, CACHE_SETS_WARM_EARLY, &late, err);
+    if (!rc && !late)
+        rc = misses_after(context, study, sets, WARM_PASSES, &again, err);
+    if (rc)
+        return rc;
+    sets->early = !late && again;
+    *out_chance = !late && !again;
     return 0;
 }
 
@@ -287,8 +303,9 @@ static int cache_fits_find(struct probe_context *context, const struct study *st
         rc = find_fits(context, study, fits_lines_in(study, bytes), sets, err);
     if (rc || !sets->fits)
         return rc;
-    rc = look_early(context, study, sets, err);
-    if (!rc && sets->early)
+    bool chance = false;
+    rc = look_early(context, study, sets, &chance, err);
+    if (!rc && (sets->early || chance))
         rc = find_fits(context, study, fits_lines_in(study, study->resident_bytes), sets, err);
     return rc ? rc : look_filled(context, study, sets, err);
 }

@@ -52,14 +52,18 @@ static void measure_costs(const struct code_curve *curve, struct costs *costs)
 }
 
 /* Whether most points of a stretch cost the same as the level behind it: the least cost may have
- * been lowered by a single dip. */
+ * been lowered by a single dip. A long one is a level, whose transition may cost as much as what is
+ * behind it. */
 static bool is_same(const struct costs *costs, size_t first, size_t end, double cycles)
 {
-    size_t same = 0;
-    for (size_t i = first; i < end; i++)
-        same += costs->cost[i] * (1 + STEP_SHARE) > cycles &&
-                costs->cost[i] < cycles * (1 + STEP_SHARE);
-    return (double)same > SAME_SHARE * (double)(end - first);
+    size_t same = 0, dip = 0, longest = 0;
+    for (size_t i = first; i < end; i++) {
+        bool less = costs->cost[i] * (1 + STEP_SHARE) <= cycles;
+        same += !less && costs->cost[i] < cycles * (1 + STEP_SHARE);
+        dip = less ? dip + 1 : 0;
+        longest = dip > longest ? dip : longest;
+    }
+    return longest < WINDOW && (double)same > SAME_SHARE * (double)(end - first);
 }
 
 /* The costs of a stretch without the transition into it. */

@@ -244,6 +244,15 @@ static int tlb_sharing_measure(struct probe_context *context, const struct tlb_l
 
 enum { NAME_MAX_BYTES = 48, REASON_MAX = 200 };
 
+/* What is found of a level beyond where it begins. */
+struct tlb_found {
+    struct tlb_sets sets;
+    double penalties[TLB_PENALTIES];
+};
+
+/* The latency may rise by this share, or so many cycles, more than a miss costs. */
+static const double RISE_WITHIN = 0.15, RISE_CYCLES = 3;
+
 /* A rise that is no clear level counts as a doubt above this share of the latency. */
 static const double SURE = 0.99, DOUBTED = 0.5, UNCLEAR_SHARE = 0.05;
 
@@ -301,36 +310,31 @@ static void tlb_report_sets(struct probe_context *context, size_t level,
         measure_set_status(m, MEASURE_NOISY, sets->doubt);
 }
 
-static int tlb_report_penalty(struct probe_context *context, const struct tlb_levels *levels,
-                              size_t number, const struct tlb_sets *sets, struct err *err)
+static void tlb_report_penalty(struct probe_context *context, size_t number,
+                               const struct tlb_found *found)
 {
     char metric[NAME_MAX_BYTES];
-    double cycles[TLB_PENALTIES];
     snprintf(metric, sizeof metric, "tlb.l%zu.penalty", number + 1);
-    int rc = tlb_penalty_measure(context, levels, number, sets, cycles, err);
-    if (rc)
-        return rc;
-    struct measure *m = repeats_add(context, metric, cycles, TLB_PENALTIES, "cycles",
+    struct measure *m = repeats_add(context, metric, found->penalties, TLB_PENALTIES, "cycles",
                                     "the same loads with all pages and with half of them");
     repeats_settle(m);
-    if (sets->policy == TLB_OLDEST)
-        return 0;
-    measure_set_status(m, MEASURE_NOISY, "too low: some of the pages are always there");
-    return 0;
+    if (found->sets.policy != TLB_OLDEST)
+        measure_set_status(m, MEASURE_NOISY, "too low: some of the pages are always there");
+    else if (*found->sets.doubt)
+        measure_set_status(m, MEASURE_NOISY, found->sets.doubt);
 }
 
 static int report_level(struct probe_context *context, const struct tlb_levels *levels,
-                        size_t number, const struct tlb_sets *sets, struct err *err)
+                        size_t number, const struct tlb_found *found, struct err *err)
 {
     const struct tlb_level *level = &levels->levels[number];
+    const struct tlb_sets *sets = &found->sets;
     struct tlb_sharing sharing;
     tlb_report_sets(context, number, sets);
-    int rc = tlb_report_penalty(context, levels, number, sets, err);
-    if (rc)
-        return rc;
+    tlb_report_penalty(context, number, found);
     tlb_add(context, number, "span", (double)level->span_bytes, "B", sets);
     tlb_add(context, number, "reach", (double)(sets->entries * level->span_bytes), "B", sets);
-    rc = tlb_sharing_measure(context, levels, number, sets, &sharing, err);
+    int rc = tlb_sharing_measure(context, levels, number, sets, &sharing, err);
     if (rc)
         return rc;
     if (!sharing.sms) {
@@ -342,17 +346,37 @@ static int report_level(struct probe_context *context, const struct tlb_levels *
     return 0;
 }
 
+/* The penalty of a level is what the latency rises by, unless the rise has a further level in it.
+ */
+static int tlb_measure_penalty(struct probe_context *context, const struct tlb_levels *levels,
+                               size_t number, struct tlb_found *found, char unclear[REASON_MAX],
+                               struct err *err)
+{
+    double rise = found->sets.rise_cycles;
+    int rc = tlb_penalty_measure(context, levels, number, &found->sets, found->penalties, err);
+    if (rc || found->sets.policy != TLB_OLDEST || *found->sets.doubt)
+        return rc;
+    double penalty = cpd_median(found->penalties, TLB_PENALTIES);
+    if (rise - penalty <= fmax(RISE_WITHIN * rise, RISE_CYCLES))
+        return 0;
+    snprintf(found->sets.doubt, sizeof found->sets.doubt,
+             "the latency rises by %.0f cycles, a miss costs %.0f: there may be another level",
+             rise, penalty);
+    snprintf(unclear, REASON_MAX, "%s", found->sets.doubt);
+    return 0;
+}
+
 /* Small rises that are no clear level are left out, and those that neighbouring pages do not show.
  * The last large one of these is remembered. */
 static int tlb_measure_sets(struct probe_context *context, struct tlb_levels *levels,
-                            struct tlb_sets *sets, char unclear[REASON_MAX], struct err *err)
+                            struct tlb_found *found, char unclear[REASON_MAX], struct err *err)
 {
     size_t count = levels->count;
     bool in_order = true; /* the levels before replace their oldest page */
     levels->count = 0;
     for (size_t i = 0; i < count; i++) {
         const struct tlb_level level = levels->levels[i];
-        struct tlb_sets *own = &sets[levels->count];
+        struct tlb_sets *own = &found[levels->count].sets;
         *own = (struct tlb_sets){0};
         int rc = level.span_bytes ? tlb_sets_measure(context, levels, i, own, err) : 0;
         if (rc)
@@ -393,17 +417,19 @@ static void tlb_report_count(struct probe_context *context, const struct tlb_lev
 static int tlb_run(struct probe_context *context, struct err *err)
 {
     struct tlb_levels levels;
-    struct tlb_sets sets[TLB_LEVELS_MAX];
+    struct tlb_found found[TLB_LEVELS_MAX];
     char unclear[REASON_MAX] = "";
     struct err own = {0};
     int rc = tlb_levels_find(context, &levels, &own);
     if (!rc)
-        rc = tlb_measure_sets(context, &levels, sets, unclear, &own);
+        rc = tlb_measure_sets(context, &levels, found, unclear, &own);
+    for (size_t i = 0; i < levels.count && !rc; i++)
+        rc = tlb_measure_penalty(context, &levels, i, &found[i], unclear, &own);
     if (rc)
         return repeats_end(context, "tlb.levels", rc, &own, err);
     tlb_report_count(context, &levels, unclear);
     for (size_t i = 0; i < levels.count && !rc; i++)
-        rc = report_level(context, &levels, i, &sets[i], err);
+        rc = report_level(context, &levels, i, &found[i], err);
     return rc;
 }
 

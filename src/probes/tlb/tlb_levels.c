@@ -652,6 +652,7 @@ int tlb_sets_measure(struct probe_context *context, const struct tlb_levels *lev
     if (rc)
         return rc;
     rc = tlb_sets_conclude(&scan, level, &sets, err);
+    sets.rise_cycles = scan.miss_cycles;
     if (!rc)
         *out_sets = sets;
     return rc;

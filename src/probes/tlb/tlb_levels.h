@@ -48,9 +48,11 @@ struct tlb_sets {
     uint64_t ways;    /* of equal sets; of unequal ones the smallest */
     uint64_t largest; /* the largest set; the same as `ways` if they are equal */
     enum tlb_policy policy;
-    bool shown;                /* neighbouring pages show the level too */
-    bool clear;                /* it is a level, and no other effect */
-    uint32_t n;                /* numbers of pages that were chased */
+    double
+        rise_cycles; /* that neighbouring pages take longer, if all miss, than those that all hit */
+    bool shown;      /* neighbouring pages show the level too */
+    bool clear;      /* it is a level, and no other effect */
+    uint32_t n;      /* numbers of pages that were chased */
     char doubt[TLB_DOUBT_MAX]; /* empty: none */
 };
 
