@@ -133,7 +133,7 @@ setup_compile() {
     shift
     log=$(mktemp)
     meson compile -C "$build" "$@" >"$log" 2>&1 || setup_failed "$log"
-    grep -A 3 'warning:' "$log" >"$build/warnings.log" || true
+    grep -A 3 -E 'warning( #[0-9]+-D)?:' "$log" >"$build/warnings.log" || true
     rm -f "$log"
 }
 

@@ -54,7 +54,7 @@ uint64_t probe_seed(struct probe_context *context);
 uint64_t probe_analysis_seed(struct probe_context *context);
 
 /* Offset of global memory that no job has loaded yet (or not for long, if there is little memory):
- * it is cold in every cache. On Hopper, lines that are loaded repeatedly outlast a flush of L2. */
+ * it is cold in every cache, whatever a flush does. */
 uint64_t probe_fresh(struct probe_context *context, uint64_t bytes);
 
 /* The same memory in every call: the end of what lies before all that probe_fresh gives out. Only

@@ -472,27 +472,25 @@ extern "C" __global__ void link_chain(struct kernel_link link)
     }
 }
 
+/* Loads what lies `stride` apart, each thread some of it. A value that nobody uses is not loaded:
+ * the assembler drops the load, volatile or not. Memory is never all ones. */
+#define LOAD_ALL(instruction, first, threads)                                                      \
+    for (uint64_t i = first; i < count; i += threads) {                                            \
+        uint32_t value;                                                                            \
+        asm volatile(instruction " %0, [%1];" : "=r"(value) : "l"(base + i * stride) : "memory");  \
+        if (value == UINT32_MAX)                                                                   \
+            __trap();                                                                              \
+    }
+
 /* Loads so much memory through L2 that nothing else stays in it. */
 extern "C" __global__ void flush_l2(uint64_t base, uint64_t stride, uint64_t count)
 {
     const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
-    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < count; i += threads) {
-        uint32_t unused;
-        asm volatile("ld.global.cg.u32 %0, [%1];"
-                     : "=r"(unused)
-                     : "l"(base + i * stride)
-                     : "memory");
-    }
+    LOAD_ALL("ld.global.cg.u32", blockIdx.x * (uint64_t)blockDim.x + threadIdx.x, threads)
 }
 
 /* Loads so much memory through the L1 of every SM that nothing else stays in it. */
 extern "C" __global__ void scrub_l1(uint64_t base, uint64_t stride, uint64_t count)
 {
-    for (uint64_t i = threadIdx.x; i < count; i += blockDim.x) {
-        uint32_t unused;
-        asm volatile("ld.global.ca.u32 %0, [%1];"
-                     : "=r"(unused)
-                     : "l"(base + i * stride)
-                     : "memory");
-    }
+    LOAD_ALL("ld.global.ca.u32", threadIdx.x, blockDim.x)
 }

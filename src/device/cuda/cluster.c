@@ -21,7 +21,7 @@ enum {
     GATE_BYTES = 128,
     SPACE_BYTES = 4096 + 128, /* between copies of one SM: they come from different slices of L2 */
     L2_PARTS = 4,             /* copies from L2 come from this part of it */
-    REPLACING_L2S = 8,        /* how many times the size of L2 is written to replace all in it */
+    BEYOND_L2S = 8,           /* copies from memory come from so many times the size of L2 */
 };
 
 struct launched {
@@ -188,26 +188,20 @@ int cuda_run_cluster(struct device *device, const void *request, void *answer, s
     return rc ? rc : take_answer(&l, asked, results, out_answer, err);
 }
 
-/* Memory for the copies; L2 holds all of it or none. On an H200 loads alone do not replace what was
- * written last, so other memory is written. */
+/* Memory for the copies; L2 holds all of it or none. */
 static int prepare_memory(struct launched *l, const struct device_bulk *asked, struct err *err)
 {
     struct cuda_gpu *gpu = l->gpu;
-    uint64_t others = REPLACING_L2S * gpu->l2_bytes;
-    uint64_t bytes = asked->source == DEVICE_BULK_L2 ? gpu->l2_bytes / L2_PARTS : others;
-    int rc = memory_pool_reserve(gpu, &gpu->global, bytes + others, err);
+    bool warm = asked->source == DEVICE_BULK_L2;
+    uint64_t bytes = warm ? gpu->l2_bytes / L2_PARTS : BEYOND_L2S * gpu->l2_bytes;
+    int rc = memory_pool_reserve(gpu, &gpu->global, bytes, err);
     if (rc)
         return rc;
     memory_pool_forget(&gpu->global);
     l->run.base = gpu->global.base;
     l->run.footprint_bytes = bytes;
-    l->run.warm = asked->source == DEVICE_BULK_L2;
-    if (l->run.warm)
-        return 0;
-    return cuda_check(
-        gpu,
-        gpu->driver->cuMemsetD32Async(gpu->global.base + bytes, 0, others / 4, gpu->streams[0]),
-        "cuMemsetD32Async", err);
+    l->run.warm = warm;
+    return warm ? 0 : cuda_launch_flush_l2(gpu, err);
 }
 
 static void sum_up(const struct launched *l, const struct kernel_cluster_result *results,

@@ -249,6 +249,5 @@ int cuda_launch_scrub_l1(struct cuda_gpu *gpu, struct err *err);
 
 /* Evicts everything from L2. */
 int cuda_launch_flush_l2(struct cuda_gpu *gpu, struct err *err);
-int cuda_replace_written(struct cuda_gpu *gpu, struct err *err);
 
 #endif

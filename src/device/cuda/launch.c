@@ -15,7 +15,6 @@ enum {
     FLUSH_BLOCKS_PER_SM = 4,
     SCRUB_THREADS = 1024,
     SCRUB_BYTES = 1 << 20, /* several times any L1 */
-    REPLACING_WRITES = 4,  /* of twice the size of L2, to replace all that is in it */
     SECTOR_BYTES = 32,
     BLOCK_WORDS = 16, /* words of a histogram that are checked together */
 };
@@ -469,18 +468,6 @@ static int allocate_flush(struct cuda_gpu *gpu, struct err *err)
         "cuMemsetD32Async", err);
 }
 
-/* On an H200 loads alone do not replace what was written last. */
-int cuda_replace_written(struct cuda_gpu *gpu, struct err *err)
-{
-    int rc = allocate_flush(gpu, err);
-    for (int i = 0; i < REPLACING_WRITES && !rc; i++)
-        rc = cuda_check(gpu,
-                        gpu->driver->cuMemsetD32Async(gpu->flush, KERNEL_WRITTEN_WORD,
-                                                      flush_bytes(gpu) / 4, gpu->streams[0]),
-                        "cuMemsetD32Async", err);
-    return rc;
-}
-
 /* CUDA has no call that flushes L2; loading twice its size of other memory evicts everything. */
 int cuda_launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 {
@@ -494,10 +481,9 @@ int cuda_launch_flush_l2(struct cuda_gpu *gpu, struct err *err)
 }
 
 /* On Hopper, lines that a texture brought into L1 outlast the kernel and keep the lines of other
- * paths out for long; no fence helps. Nor do loads alone, if L1 has its largest size. Each block
- * takes all shared memory of an SM, so that L1 loses most of its array and what is in it; loads
- * replace the rest. Twice as many blocks as
- * SMs, so that no SM is left out. */
+ * paths out for long; no fence helps. Each block takes all shared memory of an SM, so that L1 loses
+ * most of its array and what is in it; loads replace the rest. Twice as many blocks as SMs, so that
+ * no SM is left out. */
 int cuda_launch_scrub_l1(struct cuda_gpu *gpu, struct err *err)
 {
     int rc = allocate_flush(gpu, err);

@@ -115,7 +115,6 @@ static int pool_allocate(struct cuda_gpu *gpu, struct memory_pool *pool, uint64_
     pool->size_bytes = size_bytes;
     rc = cuda_check(gpu, driver->cuMemsetD32Async(pool->base, 0, size_bytes / 4, gpu->streams[0]),
                     "cuMemsetD32Async", err);
-    rc = rc ? rc : cuda_replace_written(gpu, err);
     return rc ? rc : create_texture(gpu, pool, err);
 }
 
@@ -347,5 +346,5 @@ int cuda_wide_reserve(struct cuda_gpu *gpu, struct err *err)
         gpu, gpu->driver->cuMemsetD32Async(gpu->whole, 0, gpu->whole_bytes / 4, gpu->streams[0]),
         "cuMemsetD32Async", err);
     gpu->whole_cleared = !rc;
-    return rc ? rc : cuda_replace_written(gpu, err);
+    return rc;
 }

@@ -22,9 +22,6 @@ struct sm_map {
     uint64_t results_bytes; /* in the staging memory, behind the gate */
 };
 
-/* How many times the size of L2 is written to replace everything in it. */
-enum { REPLACING_L2S = 8 };
-
 /* The staging memory of the results: the gate, the claims of the SMs (for reads: the number of
  * readers), the results. */
 enum { GATE_BYTES = 128 };
@@ -185,30 +182,24 @@ static int map_reads(struct sm_map *map, struct err *err)
     return rc ? rc : take_map_results(map, err);
 }
 
-/* Writes the same part of every region. */
-static int write_regions(struct sm_map *map, uint64_t offset, uint64_t bytes, struct err *err)
+/* Writes the first part of every region. */
+static int write_regions(struct sm_map *map, uint64_t bytes, struct err *err)
 {
     struct cuda_gpu *gpu = map->gpu;
     int rc = 0;
-    for (uint32_t i = 0; i < map->asked->regions && bytes && !rc; i++)
-        rc = cuda_check(
-            gpu,
-            gpu->driver->cuMemsetD32Async(map->base + i * map->answer->region_bytes + offset, 0,
-                                          bytes / 4, gpu->streams[0]),
-            "cuMemsetD32Async", err);
+    for (uint32_t i = 0; i < map->asked->regions && !rc; i++)
+        rc = cuda_check(gpu,
+                        gpu->driver->cuMemsetD32Async(map->base + i * map->answer->region_bytes, 0,
+                                                      bytes / 4, gpu->streams[0]),
+                        "cuMemsetD32Async", err);
     return rc;
 }
 
-/* Writes the lines that will be loaded, and then replaces them in L2 by others. On an H200 loads
- * alone do not replace what was written last: the last regions would be read from L2. */
+/* Writes the lines that will be loaded, and then replaces them in L2. */
 static int make_cold(struct sm_map *map, struct err *err)
 {
     uint64_t loaded = (uint64_t)KERNEL_SM_MAP_SLOTS * KERNEL_SM_MAP_SLOT_BYTES;
-    uint64_t room = map->answer->region_bytes - loaded;
-    uint64_t others = REPLACING_L2S * map->gpu->l2_bytes / map->asked->regions / 4 * 4;
-    int rc = write_regions(map, 0, loaded, err);
-    if (!rc)
-        rc = write_regions(map, loaded, others < room ? others : room, err);
+    int rc = write_regions(map, loaded, err);
     return rc ? rc : cuda_launch_flush_l2(map->gpu, err);
 }
 

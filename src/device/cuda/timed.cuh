@@ -49,9 +49,9 @@ static __device__ __forceinline__ uint32_t cycles_between(clock_value start, clo
         static __device__ __forceinline__ type load(type at, uint64_t texture)                     \
         {                                                                                          \
             type value;                                                                            \
-            uint32_t unused0, unused1; /* operands are numbered as in timed() */                   \
+            uint32_t none0 = 0, none1 = 0; /* operands are numbered as in timed() */               \
             asm volatile("{\n.reg .u32 a, b, c;\n" instruction "\n}"                               \
-                         : "=r"(unused0), "=r"(unused1), WRITTEN_EARLY letter(value)               \
+                         : "+r"(none0), "+r"(none1), WRITTEN_EARLY letter(value)                   \
                          : letter(at), "l"(texture)                                                \
                          : "memory");                                                              \
             return value;                                                                          \

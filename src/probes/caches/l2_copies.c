@@ -140,8 +140,7 @@ static struct device_job copies_pair_job(const struct copies *copies, const stru
     return job;
 }
 
-/* Each pair has its own memory, which no job loaded before: lines in constant use outlast a
- * flush. */
+/* Each pair has its own memory, which no job loaded before. */
 static int run_pairs(struct copies *copies, struct err *err)
 {
     struct device_job *jobs = mem_array(copies->pair_count, sizeof *jobs);

@@ -225,6 +225,29 @@ static void filled_and_cold_l2(void **state)
     device_answers_fini(&filled, 1);
 }
 
+/* What was loaded again and again is gone behind a flush, in every launch. */
+static void flushed_l2(void **state)
+{
+    (void)state;
+    const struct device_array array = {
+        .path = DEVICE_GLOBAL_CG, .size_bytes = UINT64_C(2) << 20, .stride_bytes = 1088};
+    const struct device_step chase = {.kind = DEVICE_CHASE, .array = array};
+    struct device_job warm = {.agents = {{.sm = 0}}, .agent_count = 1, .step_count = 2};
+    struct device_job cold = {
+        .agents = {{.sm = 0}}, .agent_count = 1, .step_count = 1, .cold_l2 = true};
+    warm.steps[0] = warm.steps[1] = cold.steps[0] = chase;
+    for (int i = 0; i < 3; i++) {
+        struct device_answer hits, misses;
+        run(&warm, 1, 1, &hits);
+        run(&cold, 1, 1, &misses);
+        print_message("L2 %.0f cycles, behind a flush %.0f\n", median(&hits.samples[1]),
+                      median(&misses.samples[0]));
+        assert_true(median(&misses.samples[0]) > 1.3 * median(&hits.samples[1]));
+        device_answers_fini(&hits, 1);
+        device_answers_fini(&misses, 1);
+    }
+}
+
 static void streams(void **state)
 {
     (void)state;
@@ -460,6 +483,7 @@ int main(void)
         cmocka_unit_test(cold_then_warm),
         cmocka_unit_test(two_agents),
         cmocka_unit_test(filled_and_cold_l2),
+        cmocka_unit_test(flushed_l2),
         cmocka_unit_test(streams),
         cmocka_unit_test(l2_streams_have_nothing_in_common),
         cmocka_unit_test(l2_streams_by_accesses_in_flight),

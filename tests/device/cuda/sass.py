@@ -37,6 +37,8 @@ STREAMS = {
     'stream_read_ca_2_4': r'(LDG|LD)\.E\.U16\b',
     'stream_read_shared_2_4': r'LDS(\.U)?\.U16\b',
 }
+# Kernels that load what nobody uses: the assembler must not have dropped the loads.
+EVICTORS = ('flush_l2', 'scrub_l1')
 VOLTA = 70
 CLOCK = re.compile(r'^C?S2R(\.64)?\s+R\d+, SR_CLOCKLO')
 LOAD = re.compile(r'^(LDG|LDS|LDC|LD|LDL|TLD|TEX|TLDS|TEXS|ATOM|ATOMS|ATOMG|RED|STG|STL|ST|LDSM)\b')
@@ -105,6 +107,12 @@ def stacks(fatbin, arch, cuobjdump):
             re.findall(r'Function (\w+):\s+REG:\d+ STACK:(\d+)', text.stdout + text.stderr)}
 
 
+def check_evictors(kernels):
+    for name in EVICTORS:
+        if not any(re.match(r'(LDG|LD)\b', text) for text in kernels.get(name, [])):
+            yield f'{name}: no loads'
+
+
 def check_streams(kernels):
     for name, access in STREAMS.items():
         code = kernels.get(name, [])
@@ -141,15 +149,16 @@ def main():
     faults = []
     for arch in archs:
         new, found = int(arch) >= VOLTA, []
-        kernels = instructions(chase, arch, cuobjdump, KERNELS)
+        kernels = instructions(chase, arch, cuobjdump, [*KERNELS, *EVICTORS])
         for name, (load, older, extra) in KERNELS.items():
             found += check(name, kernels.get(name, []), load if new else older, extra, WAIT[new])
+        found += check_evictors(kernels)
         found += check_streams(instructions(stream, arch, cuobjdump, STREAMS))
         found += check_others('check', checks, arch, cuobjdump)
         if int(arch) >= 90:  # before, none is ever launched
             found += check_others('cluster', cluster, arch, cuobjdump)
         faults += [f'sm_{arch}: {fault}' for fault in found]
-    print('\n'.join(faults) if faults else f'{len(KERNELS) + len(STREAMS)} kernels are as meant on sm_{" ".join(archs)}')
+    print('\n'.join(faults) if faults else f'{len(KERNELS) + len(EVICTORS) + len(STREAMS)} kernels are as meant on sm_{" ".join(archs)}')
     return 1 if faults else 0
 
 
