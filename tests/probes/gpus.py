@@ -158,23 +158,33 @@ def draw_gpu(rng, number):
     return {**gpu, 'tlb': tlbs} if tlbs else gpu
 
 
+def loads(cycles, jitter):
+    """Median and mean of loads: one takes a cycle at least, so that much jitter makes the mean of short ones longer."""
+    if not jitter:
+        return cycles
+    low = (cycles - 1) / jitter
+    density = math.exp(-low * low / 2) / math.sqrt(2 * math.pi)
+    return cycles, cycles + jitter * (density - low * math.erfc(low / math.sqrt(2)) / 2)
+
+
 def truth_of(gpu):
-    """What there is to find: metric, value; None where the value is only known to be large."""
+    """What there is to find: metric, value; None where the value is only known to be large; a pair: from, to."""
     caches, paths, part = gpu['caches'], gpu['paths'], gpu['l2']
+    jitter = gpu['noise']['jitter_cycles']
     first = {memory: next(iter(paths[path][0].items())) for memory, path in PATHS.items()}
     for memory, (name, latency) in first.items():
         cache = caches[name]
         yield f'{memory}.size', cache['size']
         yield f'{memory}.line', cache['line']
         yield f'{memory}.fetch', cache['sector']
-        yield f'{memory}.latency', latency
+        yield f'{memory}.latency', loads(latency, jitter)
         yield f'{memory}.per_sm', cache.get('instances', 1)
         yield f'{memory}.shared_with', [m for m in first if m != memory and first[m][0] == name]
     if 'c15' in caches:
         fits = caches['c15']['size'] > 65536
         yield 'constant_l15.size', None if fits else caches['c15']['size']
         yield 'constant_l15.fetch', caches['c15']['sector']
-        yield 'constant_l15.latency', paths['constant'][1]['c15']
+        yield 'constant_l15.latency', loads(paths['constant'][1]['c15'], jitter)
         groups = groups_of(gpu)
         yield 'sm.groups', len(set(groups))
         yield 'sm.groups.map', list(groups)
@@ -191,7 +201,7 @@ def truth_of(gpu):
     slow = gpu['memory'].get('slow_share', 0) * gpu['memory'].get('slow_cycles', 0) / 2
     yield 'l2.miss_penalty', paths['global_cg'][1]['main'] - paths['global_cg'][0]['l2'] + slow
     yield 'main.latency', paths['global_cg'][1]['main'] + sum(far) / (1 + len(far)) + slow
-    yield 'shared.latency', paths['shared']
+    yield 'shared.latency', loads(paths['shared'], jitter)
     yield 'host.latency', paths['host']
     most = gpu['sms'] * SM_BYTES_PER_CYCLE * gpu['clock']['sm_mhz'] / 1000
     for memory in ('l2', 'main'):
@@ -251,7 +261,8 @@ def is_right(metric, truth, found):
     if truth is None:
         return found.get('bound') == 'at_least'
     tolerance = 0 if metric.endswith(('.sets', '.ways')) else TOLERANCES.get(metric.split('.')[-1], 0)
-    return isinstance(value, (int, float)) and abs(value - truth) <= tolerance * truth
+    low, high = truth if isinstance(truth, tuple) else (truth, truth)
+    return isinstance(value, (int, float)) and (1 - tolerance) * low <= value <= (1 + tolerance) * high
 
 
 def is_lower_bound(metric, truth, found):

@@ -218,7 +218,7 @@ def part_no_mpi(cluster, folder):
 
 def part_unshared(cluster, folder):
     """Without MPI, n2 has a folder of its own under the same name."""
-    there, patience_s = folder / "there", 4
+    there, patience_s = folder / "there", 8
     there.mkdir()
     path = write_fleet(folder, [node(f"n{i + 1}", 1) for i in range(3)])
     flags = ("--simulate", path, "-o", there / "out.yaml", "--config", impatient(folder, patience_s), *FAST)

@@ -108,15 +108,15 @@ static int find_onset(struct probe_context *context, struct constants *constants
     return 0;
 }
 
-/* The level of the caches of instructions that is so large; 0: none. */
-static uint32_t level_of(const struct probe_context *context, double size)
+/* The level of the caches of instructions that is so large, and how large straight code found it;
+ * 0: none. */
+static uint32_t level_of(const struct probe_context *context, double size, double *out_size)
 {
     for (uint32_t i = 1; i <= LEVELS_MAX; i++) {
         char metric[CACHE_METRIC_MAX];
-        double value;
         snprintf(metric, sizeof metric, "instruction_cache.level%u.size", i);
-        if (measures_value(context->measures, metric, &value) &&
-            fabs(value - size) <= SAME_SHARE * size)
+        if (measures_value(context->measures, metric, out_size) &&
+            fabs(*out_size - size) <= SAME_SHARE * size)
             return i;
     }
     return 0;
@@ -199,13 +199,15 @@ static int find_line(struct probe_context *context, double size, struct err *err
     return 0;
 }
 
-/* Both sums of code and constants must be the same: then both share what they fill. */
+/* Both sums of code and constants must be the same: then both share what they fill. The size is
+ * that of straight code, which fills the sets evenly. */
 static int report_found(struct probe_context *context, const struct constants *whole,
                         const struct constants *half, struct err *err)
 {
     char word[CACHE_METRIC_MAX], doubt[REASON_MAX];
     double size = whole->bytes + whole->onset_bytes, other = half->bytes + half->onset_bytes;
-    uint32_t level = level_of(context, size);
+    double level_size = 0;
+    uint32_t level = level_of(context, size, &level_size);
     if (isnan(other) || fabs(other - size) > SAME_SHARE * size) {
         snprintf(doubt, sizeof doubt,
                  "%u B of constants miss behind %.0f B of code, %u B behind %.0f B", whole->bytes,
@@ -223,8 +225,8 @@ static int report_found(struct probe_context *context, const struct constants *w
     if (!context->studies[STUDY_CONSTANT_L15].unbounded)
         return 0;
     struct measure *m =
-        replace_bound(context, "constant_l15.size", round(size / RESOLUTION) * RESOLUTION);
-    m->spread = fabs(other - size) / 2;
+        replace_bound(context, "constant_l15.size", round(level_size / RESOLUTION) * RESOLUTION);
+    m->spread = fmax(fabs(other - size), fabs(level_size - size)) / 2;
     facts_set_int(&m->notes, "resolution", (int64_t)RESOLUTION);
     return find_line(context, size, err);
 }

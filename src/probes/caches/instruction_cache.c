@@ -394,6 +394,24 @@ static bool scatters(const struct probe_context *context, const struct found *fo
     return cpd_quantile(apart, count, 0.5) > SCATTER_SHARE;
 }
 
+/* How far chance may move the median of costs from four lengths, as a share: by the scatter of the
+ * costs of the first curve, which are over three lengths. */
+static double chance_of(const struct found *found, size_t level, const uint32_t *lengths,
+                        uint32_t sms)
+{
+    double costs[CODE_POINTS_MAX];
+    size_t curve = 0, count = 0;
+    while (!counts(found, curve))
+        curve++;
+    const struct code_curve *c = &found->curves[curve];
+    const struct code_level *at = &found->levels[curve].levels[level];
+    for (size_t i = at->first; i + 3 < at->end; i++)
+        costs[count++] = (c->cycles[i + 3] - c->cycles[i]) / (c->lengths[i + 3] - c->lengths[i]);
+    double over = c->lengths[at->first + 3] - c->lengths[at->first];
+    return CPD_MEDIAN_ERROR * CPD_MEDIAN_ERROR * CPD_MAD_SIGMA * cpd_mad(costs, count) /
+           at->cycles * over / (lengths[1] - lengths[0]) / sqrt((COST_POINTS - 1.0) * sms);
+}
+
 /* Of all SMs: those that are far from a cache take longer. */
 static int report_cycles(struct probe_context *context, const struct found *found, size_t level,
                          const char *metric, struct err *err)
@@ -412,6 +430,8 @@ static int report_cycles(struct probe_context *context, const struct found *foun
         m->confidence = NAN;
         if (scatters(context, found, level, cycles))
             measure_set_status(m, MEASURE_NOISY, "single lengths scatter about the curves");
+        else if (2 * chance_of(found, level, lengths, sms) > SCATTER_SHARE)
+            measure_set_status(m, MEASURE_NOISY, "passes scatter too much for so few SMs");
         doubt_unless_agreed(found, m);
     }
     free(cycles);

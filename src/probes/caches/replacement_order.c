@@ -193,6 +193,9 @@ static const double BY_CHANCE = 4, ALIKE = 1, CLEAR = 6;
 /* How much more often one way goes than each other one, as in Fermi's L1: that must be seen. */
 static const double BIAS = 3;
 
+/* Shares that differ by less than this part of an equal one may come from misjudged loads. */
+static const double BIAS_LEAST = 0.25;
+
 /* The jobs that follow one set: the array, which of its elements are in the set, how many loads
  * fill it, how many are timed, and how many of those are in the set. */
 struct followed {
@@ -311,6 +314,15 @@ static void would_see_bias(struct probe_context *context, const struct study *st
     free(shares);
 }
 
+/* The share that differs most from an equal one, as a part of that. */
+static double largest_bias(const double *shares, uint32_t ways)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < ways; i++)
+        most = fmax(most, fabs(shares[i] * ways - 1));
+    return most;
+}
+
 /* Ways that are taken independently of each other are random, with equal shares or not. */
 static void judge_order(struct probe_context *context, const struct study *study,
                         const struct cache_sets *sets, const struct followed *f,
@@ -328,10 +340,12 @@ static void judge_order(struct probe_context *context, const struct study *study
     imitate(context, study, sets, f, NULL, IMITATED, &equal);
     bool biased = eviction_order_unequal(order, &equal) > BY_CHANCE;
     bool countable = order->ways <= REPLACEMENT_WAYS_MAX, seen = true;
-    if (biased && countable)
+    if (biased && countable) {
         fit_shares(context, study, sets, f, order, r, &own);
-    else if (!biased)
+        seen = largest_bias(r->shares, order->ways) > BIAS_LEAST;
+    } else if (!biased) {
         would_see_bias(context, study, sets, f, &equal, &seen);
+    }
     double dependent = eviction_order_dependent(order, biased && countable ? &own : &equal);
     if (dependent > BY_CHANCE)
         snprintf(r->reason, sizeof r->reason,

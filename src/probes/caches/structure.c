@@ -44,10 +44,12 @@ static void check_size(const struct probe_context *context, const struct study *
     char name[CACHE_METRIC_MAX];
     const struct measure *size =
         measures_get(context->measures, cache_metric(name, study_name(study->id), "size"));
+    const struct measure *line =
+        measures_get(context->measures, cache_metric(name, study_name(study->id), "line"));
     double bytes = (double)cache_sets_bytes(sets, study->line_bytes);
     double room = (double)study->line_bytes;
     snprintf(doubt, REASON_MAX, "%s", sets->doubt);
-    if (!*doubt && study->line_confidence < LINE_SURE)
+    if (!*doubt && (study->line_confidence < LINE_SURE || (line && line->status == MEASURE_NOISY)))
         snprintf(doubt, REASON_MAX, "the line is not certain");
     if (*doubt || !sets->sets || !size || !measure_status_valued(size->status))
         return;
