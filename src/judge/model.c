@@ -19,9 +19,10 @@ double model_constants[MODEL_CONSTANTS] = {
     [SPREAD_PART] = 0.25,   [RESOLUTION] = 0.001,    [OWN_PART] = 0.5,
     [SHARE_FOUND] = 0.03,   [SHARE_STATED] = 0.15,   [TAIL_DOF] = 8,
     [CONTRADICTION] = 3,    [SHARP_SCORE] = 6,       [NEAR_END] = 0.75,
-    [BEYOND_MAX] = 0.05,    [BUILT_APART] = 0.045,   [FEW_LOSS] = 0.1,
+    [BEYOND_MAX] = 0.05,    [BUILT_APART] = 0.045,   [FEW_LOSS] = 0.06,
     [FULL_SURVEY] = 128,    [WATCHED_SHARE] = 0.005, [CORRELATION] = 0.5,
     [WATCH_OWN] = 1.5,      [JOIN_SCORE] = 2,        [SECOND_SCORE] = 3,
+    [PLACES_APART] = 0.02,
 };
 
 enum {
@@ -31,6 +32,7 @@ enum {
     OTHERS_MAX = 16,   /* in a kind of so few, each GPU is compared with the others alone */
     KIND_MIN = 8,      /* a kind of fewer may scatter much more than the others, unseen */
     WORLD_DOF_MAX = 8, /* GPUs that the scatter of the world counts as, at most */
+    PLACES_MAX = 16,   /* ways to place SMs; what the others do is not known */
 };
 
 /* The clocks must differ by this share to find how a figure follows them. */
@@ -87,6 +89,13 @@ struct figure_kind {
     struct world_peers world;
 };
 
+/* What GPUs whose SMs are placed in one way, which is not the usual one, have of the figure. */
+struct placement {
+    double place;         /* as the metric says it */
+    double effect, error; /* factor, and its standard deviation */
+    size_t n;             /* GPUs behind it */
+};
+
 /* One metric of one model. Figures are at the usual SM clock and lie kind by kind. */
 struct figure_view {
     struct judge *judge;
@@ -97,7 +106,12 @@ struct figure_view {
     uint32_t *gpus;
     double *values, *ratios, *spreads, *scratch;
     struct figure_kind *kind;
-    size_t *kind_of; /* per population of the model */
+    size_t *kind_of;                   /* per population of the model */
+    const bool *left_out;              /* per GPU */
+    const struct metric_column *place; /* NULL: the figure does not depend on it */
+    double usual_place;
+    struct placement placements[PLACES_MAX];
+    size_t placement_count;
     double clock_share, share_error, step;
     struct robust_fit pooled; /* of the deviations inside the kinds */
     double pooled_dof;
@@ -182,6 +196,48 @@ bool model_world_knows(const struct judge *judge, const struct group *model)
     return false;
 }
 
+/* The way in which most GPUs have their SMs placed; with few GPUs, most of those elsewhere. */
+static double view_find_usual_place(const struct figure_view *view)
+{
+    const struct fleet *fleet = &view->judge->fleet;
+    const struct group *model = view->model;
+    double places[PLACES_MAX];
+    size_t counts[PLACES_MAX], count = 0, usual = 0, n = 0;
+    for (size_t i = 0; view->place && i < model->count; i++) {
+        const struct cell *cell = fleet_number(view->place, model->members[i], false);
+        size_t at = 0;
+        if (!cell || !fleet_judged(&fleet->gpus[model->members[i]]))
+            continue;
+        while (at < count && places[at] != cell->value)
+            at++;
+        if (at == PLACES_MAX)
+            continue;
+        if (at == count) {
+            places[count] = cell->value;
+            counts[count++] = 0;
+        }
+        counts[at]++;
+        n++;
+    }
+    for (size_t i = 1; i < count; i++)
+        if (counts[i] > counts[usual] || (counts[i] == counts[usual] && places[i] > places[usual]))
+            usual = i;
+    const struct world_figure *elsewhere =
+        view->place && n < PEERS_MIN
+            ? model_world(view->judge, &fleet->populations[model->populations_at],
+                          view->rule->placed)
+                  .figure
+            : NULL;
+    return elsewhere ? elsewhere->median : count ? places[usual] : NAN;
+}
+
+/* How the SMs of a GPU are placed, if otherwise than usual; NaN: as usual, or not known. */
+static double other_place(const struct figure_view *view, uint32_t gpu)
+{
+    const struct cell *cell = fleet_number(view->place, gpu, false);
+    return cell && cell->value != view->usual_place ? cell->value : NAN;
+}
+
 /* The figures of the GPUs of a kind that show what is usual: judged, usual hardware, `ok`. */
 static void view_gather_kind(struct figure_view *view, size_t k, const bool *left_out)
 {
@@ -196,7 +252,7 @@ static void view_gather_kind(struct figure_view *view, size_t k, const bool *lef
             if (!cell || !fleet_judged(&fleet->gpus[gpu]) || judge->other_hardware[gpu])
                 continue;
             view->kind[k].all++;
-            if (left_out && left_out[gpu])
+            if ((left_out && left_out[gpu]) || !isnan(other_place(view, gpu)))
                 continue;
             view->gpus[view->n] = gpu;
             view->ratios[view->n] = judge->clock_ratio[gpu];
@@ -208,7 +264,7 @@ static void view_gather_kind(struct figure_view *view, size_t k, const bool *lef
 }
 
 /* Kinds and their figures. */
-static void view_gather(struct figure_view *view, const bool *left_out)
+static void view_gather(struct figure_view *view)
 {
     const struct judge *judge = view->judge;
     const struct fleet *fleet = &judge->fleet;
@@ -228,7 +284,7 @@ static void view_gather(struct figure_view *view, const bool *left_out)
     }
     for (size_t k = 0; k < view->kinds; k++) {
         view->kind[k].first = view->n;
-        view_gather_kind(view, k, left_out);
+        view_gather_kind(view, k, view->left_out);
         /* If too few would be left, none is left out: the median bears bad ones. */
         if (view->n - view->kind[k].first < PEERS_MIN &&
             view->n - view->kind[k].first < view->kind[k].all) {
@@ -468,29 +524,76 @@ static double view_find_step(const struct figure_view *view)
     return view->n && 3 * whole >= 2 * view->n ? 1 : 0;
 }
 
+/* What GPUs have of a figure whose SMs are placed like this, without the GPU `skip`: by their
+ * median, as shares of what is usual for each, and by the assumption that places make no difference
+ * within PLACES_APART. More than chips of one model differ by is not believed. */
+static struct placement placement_find(const struct figure_view *view, double place, uint32_t skip,
+                                       double sigma)
+{
+    const struct judge *judge = view->judge;
+    size_t n = 0;
+    for (size_t i = 0; i < view->model->count; i++) {
+        uint32_t gpu = view->model->members[i];
+        const struct cell *cell = fleet_number(view->column, gpu, false);
+        const struct usual_figure *usual = model_figure(judge, gpu, view->metric);
+        if (cell && gpu != skip && other_place(view, gpu) == place && usual->usable &&
+            fleet_judged(&judge->fleet.gpus[gpu]) && !judge->other_hardware[gpu] &&
+            !view->left_out[gpu])
+            view->scratch[n++] = cell->value / usual->level /
+                                 (1 + view->clock_share * (judge->clock_ratio[gpu] - 1));
+    }
+    double apart = model_constants[PLACES_APART], most = model_constants[BUILT_APART];
+    double found = n ? robust_median(view->scratch, n) - 1 : 0;
+    double known = n ? (double)n / square(CPD_MEDIAN_ERROR * sigma) : 0;
+    double weight = known + 1 / square(apart);
+    return (struct placement){.place = place,
+                              .effect = 1 + fmin(fmax(known * found / weight, -most), most),
+                              .error = 1 / sqrt(weight),
+                              .n = n};
+}
+
+/* Among few GPUs each is compared with the others alone. */
+static struct placement placement_of(struct figure_view *view, uint32_t gpu, double sigma)
+{
+    double place = other_place(view, gpu);
+    if (isnan(place))
+        return (struct placement){.effect = 1};
+    size_t at = 0;
+    while (at < view->placement_count && view->placements[at].place != place)
+        at++;
+    if (at == PLACES_MAX)
+        return (struct placement){.effect = 1, .error = model_constants[PLACES_APART]};
+    if (at == view->placement_count)
+        view->placements[view->placement_count++] = placement_find(view, place, UINT32_MAX, sigma);
+    return view->placements[at].n > OTHERS_MAX ? view->placements[at]
+                                               : placement_find(view, place, gpu, sigma);
+}
+
 /* Loss and deviation, in standard deviations, of one GPU. */
-static void score_gpu(const struct figure_view *view, const struct usual_figure *usual,
-                      uint32_t gpu, const struct cell *cell)
+static void score_gpu(struct figure_view *view, const struct usual_figure *usual, uint32_t gpu,
+                      const struct cell *cell)
 {
     struct judge *judge = view->judge;
     size_t slot = gpu * judge->basis.config->metric_count + view->metric;
-    double away = judge->clock_ratio[gpu] - 1, level = usual->level;
+    const struct placement placement = placement_of(view, gpu, usual->sigma);
+    bool few = usual->few || (placement.error > 0 && placement.n < PEERS_MIN);
+    double away = judge->clock_ratio[gpu] - 1, level = usual->level * placement.effect;
     double value = cell->value / (1 + view->clock_share * away), deviation = value / level - 1;
     double spread = isfinite(cell->spread) ? cell->spread / level : 0;
     double excess = fmax(square(spread) - square(usual->spread), 0);
-    double variance = square(usual->sigma) + square(usual->error) +
+    double variance = square(usual->sigma) + square(usual->error) + square(placement.error) +
                       model_constants[OWN_PART] * excess + square(view->share_error * away);
     double size = fmax(fabs(deviation) - view->step / fabs(level), 0);
     judge->worse[slot] = (float)judge_worse_share(view->rule->worse, deviation);
     judge->sources[slot] = (uint16_t)(usual->by_world * SOURCE_WORLD | usual->alone * SOURCE_ALONE |
-                                      usual->certain * SOURCE_CERTAIN | usual->few * SOURCE_FEW |
+                                      usual->certain * SOURCE_CERTAIN | few * SOURCE_FEW |
                                       (unsigned)fmin(usual->dof, SOURCE_DOF_MAX) * SOURCE_DOF);
     if (view->rule->worse != JUDGE_ANY)
         judge->scores[slot] =
             (float)judge_worse_share(view->rule->worse, copysign(size / sqrt(variance), deviation));
 }
 
-static void view_score(const struct figure_view *view)
+static void view_score(struct figure_view *view)
 {
     const struct judge *judge = view->judge;
     const struct fleet *fleet = &judge->fleet;
@@ -519,12 +622,15 @@ static void view_score(const struct figure_view *view)
     }
 }
 
-static void model_find_metric(struct figure_view *view, const bool *left_out)
+static void model_find_metric(struct figure_view *view)
 {
     const struct judge *judge = view->judge;
     const struct fleet *fleet = &judge->fleet;
     size_t largest = 0;
-    view_gather(view, left_out);
+    view->place = view->rule->placed ? fleet_metric(fleet, view->rule->placed) : NULL;
+    view->usual_place = view_find_usual_place(view);
+    view->placement_count = 0;
+    view_gather(view);
     view->step = view->rule->worse == JUDGE_ANY ? 0 : view_find_step(view);
     view_at_usual_clock(view);
     for (size_t k = 0; k < view->kinds; k++) {
@@ -624,6 +730,7 @@ void model_find(struct judge *judge, const bool *left_out)
     const struct judge_config *config = judge->basis.config;
     size_t slots = fleet->count * config->metric_count;
     struct figure_view view = {.judge = judge,
+                               .left_out = left_out,
                                .gpus = mem_array(fleet->count, sizeof *view.gpus),
                                .values = mem_array(fleet->count, sizeof *view.values),
                                .ratios = mem_array(fleet->count, sizeof *view.ratios),
@@ -640,7 +747,7 @@ void model_find(struct judge *judge, const bool *left_out)
             view.rule = &config->metrics[m];
             view.column = judge->columns[m];
             if (view.column && view.rule->worse != JUDGE_NONE)
-                model_find_metric(&view, left_out);
+                model_find_metric(&view);
         }
         model_find_scores(judge, view.model, left_out);
     }

@@ -1,6 +1,7 @@
 /* The model of a healthy figure:
  *
- *     figure = level of its kind * (1 + share * (SM clock / usual SM clock - 1)) * (1 + noise)
+ *     figure = level of its kind * placement of its SMs *
+ *              (1 + share * (SM clock / usual SM clock - 1)) * (1 + noise)
  *
  * The noise has Student's distribution. docs/JUDGE.md has the formulae. */
 #ifndef GPUMEMTOPO_JUDGE_MODEL_H
@@ -38,6 +39,7 @@ enum model_constant {
     WATCH_OWN,     /* least score of a figure that is watched with a partner */
     JOIN_SCORE,    /* least score of a figure that joins two that are beyond their bounds */
     SECOND_SCORE,  /* least score of the other direction of a host link */
+    PLACES_APART,  /* standard deviation between GPUs whose SMs are placed in different ways */
     MODEL_CONSTANTS
 };
 extern double model_constants[MODEL_CONSTANTS];

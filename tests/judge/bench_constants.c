@@ -20,10 +20,11 @@ static const char *const names[MODEL_CONSTANTS] = {
     [SHARE_STATED] = "SHARE_STATED",   [TAIL_DOF] = "TAIL_DOF",
     [CONTRADICTION] = "CONTRADICTION", [SHARP_SCORE] = "SHARP_SCORE",
     [NEAR_END] = "NEAR_END",           [BEYOND_MAX] = "BEYOND_MAX",
-    [BUILT_APART] = "BUILT_APART",     [FEW_LOSS] = "FEW_LOSS",
-    [FULL_SURVEY] = "FULL_SURVEY",     [WATCHED_SHARE] = "WATCHED_SHARE",
-    [CORRELATION] = "CORRELATION",     [WATCH_OWN] = "WATCH_OWN",
-    [JOIN_SCORE] = "JOIN_SCORE",       [SECOND_SCORE] = "SECOND_SCORE",
+    [PLACES_APART] = "PLACES_APART",   [BUILT_APART] = "BUILT_APART",
+    [FEW_LOSS] = "FEW_LOSS",           [FULL_SURVEY] = "FULL_SURVEY",
+    [WATCHED_SHARE] = "WATCHED_SHARE", [CORRELATION] = "CORRELATION",
+    [WATCH_OWN] = "WATCH_OWN",         [JOIN_SCORE] = "JOIN_SCORE",
+    [SECOND_SCORE] = "SECOND_SCORE",
 };
 
 /* Fleets of `count` GPUs, every second one with two boards; scatter and clocks as given. world:

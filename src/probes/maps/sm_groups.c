@@ -476,7 +476,7 @@ static struct measure *sm_groups_add(struct probe_context *context, const struct
     return m;
 }
 
-/* Groups may differ in size: the one of the median SM counts. */
+/* Groups may differ in size: the smallest one, and the one of the median SM. */
 static void sm_groups_report_size(struct probe_context *context, const struct pairs *pairs)
 {
     const struct partition *p = &pairs->partition;
@@ -487,6 +487,7 @@ static void sm_groups_report_size(struct probe_context *context, const struct pa
     double usual = cpd_quantile(sizes, p->sms, (double)middle / (double)(p->sms - 1));
     double least = cpd_quantile(sizes, p->sms, 0), most = cpd_quantile(sizes, p->sms, 1);
     free(sizes);
+    sm_groups_add(context, pairs, "sm.group_sms", least);
     struct measure *sms = sm_groups_add(context, pairs, "constant_l15.sms", usual);
     if (least < most) {
         facts_set_int(&sms->notes, "least", (int64_t)least);
@@ -497,6 +498,7 @@ static void sm_groups_report_size(struct probe_context *context, const struct pa
 static void report_none(struct probe_context *context, const char *reason)
 {
     repeats_unsupported(context, "sm.groups", reason);
+    repeats_unsupported(context, "sm.group_sms", reason);
     repeats_unsupported(context, "constant_l15.sms", reason);
 }
 
@@ -541,7 +543,7 @@ out:
 }
 
 const struct probe probe_sm_groups = {
-    .description = {"sm.groups", "which SMs share a constant L1.5: the GPCs", PROFILE_STANDARD},
-    .metrics = {"sm.groups", "constant_l15.sms"},
+    .description = {"sm.groups", "which SMs share a constant L1.5: the GPCs", PROFILE_QUICK},
+    .metrics = {"sm.groups", "sm.group_sms", "constant_l15.sms"},
     .run = run_groups,
 };

@@ -75,14 +75,20 @@ static bool share_is_left_out(const struct share *share, const struct inventory_
                                              sizeof *share->left_out, str_item_order));
 }
 
+/* Also of figures that say how SMs are placed. */
 static const struct judge_metric *rule_of(const struct share *share, const char *metric)
 {
+    const struct judge_metric *found = NULL;
+    bool needed = str_equal(metric, MEMORY_CLOCK);
     for (size_t i = 0; i < share->config->metric_count; i++) {
         const struct judge_metric *rule = &share->config->metrics[i];
-        if (str_equal(rule->metric, metric))
-            return rule->worse != JUDGE_NONE || str_equal(metric, MEMORY_CLOCK) ? rule : NULL;
+        needed |= str_equal(rule->placed, metric);
+        if (str_equal(rule->metric, metric)) {
+            needed |= rule->worse != JUDGE_NONE;
+            found = rule;
+        }
     }
-    return NULL;
+    return needed ? found : NULL;
 }
 
 /* NaN: the figure was not measured again. A second value of a GPU that is not accused is the one
