@@ -19,7 +19,7 @@ double model_constants[MODEL_CONSTANTS] = {
     [SPREAD_PART] = 0.25,   [RESOLUTION] = 0.001,    [OWN_PART] = 0.5,
     [SHARE_FOUND] = 0.03,   [SHARE_STATED] = 0.15,   [TAIL_DOF] = 8,
     [CONTRADICTION] = 3,    [SHARP_SCORE] = 6,       [NEAR_END] = 0.75,
-    [BEYOND_MAX] = 0.05,    [BUILT_APART] = 0.045,   [FEW_LOSS] = 0.06,
+    [BEYOND_MAX] = 0.05,    [BUILT_APART] = 0.045,   [FEW_LOSS] = 0.1,
     [FULL_SURVEY] = 128,    [WATCHED_SHARE] = 0.005, [CORRELATION] = 0.5,
     [WATCH_OWN] = 1.5,      [JOIN_SCORE] = 2,        [SECOND_SCORE] = 3,
     [PLACES_APART] = 0.02,
@@ -581,16 +581,20 @@ static void score_gpu(struct figure_view *view, const struct usual_figure *usual
     double value = cell->value / (1 + view->clock_share * away), deviation = value / level - 1;
     double spread = isfinite(cell->spread) ? cell->spread / level : 0;
     double excess = fmax(square(spread) - square(usual->spread), 0);
-    double variance = square(usual->sigma) + square(usual->error) + square(placement.error) +
+    double variance = square(usual->sigma) + square(usual->error) +
                       model_constants[OWN_PART] * excess + square(view->share_error * away);
     double size = fmax(fabs(deviation) - view->step / fabs(level), 0);
+    double score = size / sqrt(variance + square(placement.error));
+    if (placement.error > 0) /* no placement makes more than this of a difference */
+        score = fmax(score, (fabs(value / usual->level - 1) - model_constants[BUILT_APART]) /
+                                sqrt(variance));
     judge->worse[slot] = (float)judge_worse_share(view->rule->worse, deviation);
     judge->sources[slot] = (uint16_t)(usual->by_world * SOURCE_WORLD | usual->alone * SOURCE_ALONE |
                                       usual->certain * SOURCE_CERTAIN | few * SOURCE_FEW |
                                       (unsigned)fmin(usual->dof, SOURCE_DOF_MAX) * SOURCE_DOF);
     if (view->rule->worse != JUDGE_ANY)
         judge->scores[slot] =
-            (float)judge_worse_share(view->rule->worse, copysign(size / sqrt(variance), deviation));
+            (float)judge_worse_share(view->rule->worse, copysign(score, deviation));
 }
 
 static void view_score(struct figure_view *view)

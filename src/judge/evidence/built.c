@@ -36,6 +36,9 @@ static double smaller_part(const struct fleet *fleet, uint32_t gpu)
                                                      : NAN;
 }
 
+/* Reading L2 repeats within fractions of a per cent. */
+static const double GROUP_LOSS = 0.005;
+
 /* What streams with equal work per SM lose by the most uneven split that was seen (60 and 72 of 132
  * SMs), with some room. */
 static const double SPLIT_LOSS = 0.07;
@@ -118,6 +121,63 @@ static void report_splits(const struct judge *judge, const struct group *model,
                       worst > 0 ? measure_digits(worst, 3) : NAN, NULL, text.data);
 }
 
+/* Median of reading L2 over the GPUs whose smallest group has so many SMs, and how many these are.
+ */
+static double median_l2_read(const struct fleet *fleet, const struct group *model, double sms,
+                             double *scratch, size_t *out_count)
+{
+    size_t count = 0;
+    *out_count = 0;
+    for (size_t i = 0; i < model->count; i++) {
+        uint32_t gpu = model->members[i];
+        if (built_figure(fleet, "sm.group_sms", gpu) != sms)
+            continue;
+        double read = built_figure(fleet, "l2.bandwidth.read", gpu);
+        *out_count += 1;
+        if (isfinite(read))
+            scratch[count++] = read;
+    }
+    return count ? cpd_median(scratch, count) : NAN;
+}
+
+/* A group of few SMs (a GPC) reads less of L2, and the larger ones cannot make up for it. One
+ * sentence for all such groups of a model that cost as much as the judge would tell. */
+static void report_groups(const struct judge *judge, const struct group *model,
+                          struct inventory *inventory)
+{
+    enum { SMS_MAX = 64 };
+    const struct fleet *fleet = &judge->fleet;
+    double *scratch = mem_array(model->count, sizeof *scratch);
+    double reads[SMS_MAX + 1], usual = 0, worst = 0;
+    size_t counts[SMS_MAX + 1], most = 0;
+    for (int sms = 1; sms <= SMS_MAX; sms++) {
+        reads[sms] = median_l2_read(fleet, model, sms, scratch, &counts[sms]);
+        if (counts[sms] && counts[sms] >= most) {
+            most = counts[sms];
+            usual = sms;
+        }
+    }
+    struct strbuf text = {0};
+    for (int sms = 1; sms < usual; sms++) {
+        double loss = 1 - reads[sms] / reads[(int)usual];
+        if (!(loss >= GROUP_LOSS))
+            continue;
+        if (text.length)
+            strbuf_printf(&text, ", %zu of %d", counts[sms], sms);
+        else
+            strbuf_printf(&text, "%zu of %zu GPUs of %s %s a group of %d SMs", counts[sms],
+                          model->count, model->id, counts[sms] == 1 ? "has" : "have", sms);
+        strbuf_printf(&text, ": L2 is read %.1f %% slower", 100 * loss);
+        worst = fmax(worst, loss);
+    }
+    free(scratch);
+    if (!text.length)
+        return;
+    strbuf_printf(&text, " than by those whose smallest group has %.0f", usual);
+    verdict_add_place(judge->basis.config, inventory, EVIDENCE_BUILT, VERDICT_BUILT_SLOWER,
+                      measure_digits(worst, 3), NULL, text.data);
+}
+
 /* A memory stack has 1024 data lines, so a bus of 6016 has lost 128 of 6144. The slices of L2 that
  * belong to them are off, and the driver counts them all the same. */
 static void report_slices_off(const struct judge *judge, const struct group *model,
@@ -146,6 +206,7 @@ void stage_built(struct judge *judge, struct inventory *inventory)
 {
     for (size_t g = 0; g < judge->fleet.group_count && !judge->basis.drift_only; g++) {
         report_splits(judge, &judge->fleet.groups[g], inventory);
+        report_groups(judge, &judge->fleet.groups[g], inventory);
         report_slices_off(judge, &judge->fleet.groups[g], inventory);
     }
 }
