@@ -366,8 +366,8 @@ static int tlb_measure_penalty(struct probe_context *context, const struct tlb_l
     return 0;
 }
 
-/* Small rises that are no clear level are left out, and those that neighbouring pages do not show.
- * The last large one of these is remembered. */
+/* Rises that are no clear level are left out, and those that neighbouring pages do not show. The
+ * last large one of these is remembered; of small ones, how large they are. */
 static int tlb_measure_sets(struct probe_context *context, struct tlb_levels *levels,
                             struct tlb_found *found, char unclear[REASON_MAX], struct err *err)
 {
@@ -394,6 +394,8 @@ static int tlb_measure_sets(struct probe_context *context, struct tlb_levels *le
                      "a rise by %.0f cycles between %llu and %llu pages is no clear level",
                      level.miss_cycles, (unsigned long long)level.hit_pages,
                      (unsigned long long)level.miss_pages);
+        else
+            levels->smallest_cycles = fmax(levels->smallest_cycles, level.miss_cycles);
     }
     return 0;
 }

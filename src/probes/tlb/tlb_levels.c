@@ -104,6 +104,19 @@ static void drop_peaks(struct sweep *sweep)
         }
 }
 
+/* Mean of both, weighted by how certain they are: a base that followed single points would rise with
+ * a slow rise. */
+static void add_to_base(struct point *base, const struct point *p)
+{
+    double own = 1 / (base->error * base->error), other = 1 / (p->error * p->error);
+    if (!(base->error > 0) || !(p->error > 0)) {
+        base->mean = fmin(base->mean, p->mean);
+        return;
+    }
+    base->mean = (own * base->mean + other * p->mean) / (own + other);
+    base->error = 1 / sqrt(own + other);
+}
+
 /* A fall is no level: pages closer together than an entry reaches share it. */
 static void find_rises(const struct sweep *sweep, struct tlb_levels *levels)
 {
@@ -126,8 +139,10 @@ static void find_rises(const struct sweep *sweep, struct tlb_levels *levels)
                 level[-1].far_pages = level->hit_pages;
             i = end;
             base = p[i];
-        } else if (rise < -least || p[i].error < base.error) {
+        } else if (rise < -least) {
             base = p[i];
+        } else {
+            add_to_base(&base, &p[i]);
         }
     }
 }

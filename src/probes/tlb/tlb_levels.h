@@ -27,7 +27,7 @@ struct tlb_levels {
     struct tlb_level levels[TLB_LEVELS_MAX];
     size_t count;
     uint64_t pages;         /* the most that were chased, all memory between them */
-    double smallest_cycles; /* a rise of less would not have been seen */
+    double smallest_cycles; /* a rise of less is not seen, or not told from other effects */
 };
 
 /* Finds the levels: a sweep over the number of pages, spread over all memory; then the number and

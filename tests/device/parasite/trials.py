@@ -79,12 +79,12 @@ def table(*folders):
         said = re.findall(r"(?m)metric: ([\w.]+)", text[text.find("\noutliers:"):])
         for metric in set(said):
             rows[name]["said " + metric].append(1)
-    for name, figures in rows.items():
+    for name, figures in list(rows.items()):
         print(f"{name}: {len(figures['failed'])} trials, {sum(map(bool, figures['failed']))} with a failure")
         for figure, each in figures.items():
             if len(set(each)) == 1 and not figure.startswith("said"):
                 continue
-            usual = statistics.mean(rows["healthy"][figure]) if rows["healthy"].get(figure) else None
+            usual = statistics.mean(rows["healthy"][figure]) if rows.get("healthy", {}).get(figure) else None
             less = f", {100 * (1 - statistics.mean(each) / usual):+.2f} %" if usual and "." in figure and "true" not in figure else ""
             print(f"    {figure}: {statistics.mean(each):.6g}, sd {statistics.pstdev(each):.3g}, n {len(each)}{less}")
 
