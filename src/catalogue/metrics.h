@@ -26,9 +26,8 @@ struct metric_row {
     double floor;           /* a deviation below this share is not reported */
     double accuse; /* a GPU with a deviation below this share is not an outlier; 0: the floor */
     double few;    /* among two to four GPUs, one with a deviation below is not watched; 0: 0.05 */
-    const char *unless; /* not judged on GPUs that have this figure; NULL: judged on all */
-    const char
-        *placed; /* depends on how SMs are placed, which this figure says; NULL: it does not */
+    const char *unless;       /* not judged on GPUs that have this figure; NULL: judged on all */
+    const char *place_metric; /* says how SMs are placed, if the figure depends on it; else NULL */
     double peak_share; /* share of a specified peak that healthy GPUs reach; 0: not compared */
     /* Share of the figure that follows a condition: 1 if it is proportional to it. sm_clock is used
      * to compare figures at equal SM clock; the others can explain a loss. */

@@ -78,7 +78,7 @@ static int judge_read_metrics(const struct yaml_node *node, struct judge_config 
                                         .floor = row->floor,
                                         .accuse = row->accuse > 0 ? row->accuse : row->floor,
                                         .few = row->few,
-                                        .placed = row->placed,
+                                        .place_metric = row->place_metric,
                                         .peak_share = row->peak_share};
         memcpy(metric->follows, row->follows, sizeof metric->follows);
     }

@@ -85,6 +85,7 @@ struct figure_kind {
     size_t first, n; /* their figures in the view */
     size_t all;      /* with those that are left out */
     uint32_t like;   /* a GPU of the kind */
+    double place;    /* how most of them have their SMs placed; NaN: not known, or without effect */
     struct robust_fit fit;
     struct world_peers world;
 };
@@ -109,7 +110,6 @@ struct figure_view {
     size_t *kind_of;                   /* per population of the model */
     const bool *left_out;              /* per GPU */
     const struct metric_column *place; /* NULL: the figure does not depend on it */
-    double usual_place;
     struct placement placements[PLACES_MAX];
     size_t placement_count;
     double clock_share, share_error, step;
@@ -196,46 +196,59 @@ bool model_world_knows(const struct judge *judge, const struct group *model)
     return false;
 }
 
-/* The way in which most GPUs have their SMs placed; with few GPUs, most of those elsewhere. */
-static double view_find_usual_place(const struct figure_view *view)
+/* The way in which GPUs elsewhere have their SMs placed, if most have the same. */
+static double place_elsewhere(const struct figure_view *view, const struct figure_kind *kind)
+{
+    const struct world_figure *figure =
+        kind->world.population ? world_find_figure(kind->world.population, view->rule->place_metric)
+                               : NULL;
+    const size_t middle = WORLD_QUANTILES / 2;
+    return figure && figure->quantiles[middle - 1] == figure->quantiles[middle + 1] ? figure->median
+                                                                                    : NAN;
+}
+
+/* The way in which most GPUs of a kind have their SMs placed. If these are few, that of those
+ * elsewhere; if that is not known, that of half of the GPUs. */
+static double kind_find_place(const struct figure_view *view, size_t k)
 {
     const struct fleet *fleet = &view->judge->fleet;
-    const struct group *model = view->model;
     double places[PLACES_MAX];
-    size_t counts[PLACES_MAX], count = 0, usual = 0, n = 0;
-    for (size_t i = 0; view->place && i < model->count; i++) {
-        const struct cell *cell = fleet_number(view->place, model->members[i], false);
-        size_t at = 0;
-        if (!cell || !fleet_judged(&fleet->gpus[model->members[i]]))
-            continue;
-        while (at < count && places[at] != cell->value)
-            at++;
-        if (at == PLACES_MAX)
-            continue;
-        if (at == count) {
-            places[count] = cell->value;
-            counts[count++] = 0;
+    size_t counts[PLACES_MAX], count = 0, usual = 0, known = 0;
+    for (size_t p = 0; p < view->model->populations; p++) {
+        const struct group *population = &fleet->populations[view->model->populations_at + p];
+        for (size_t i = 0; view->kind_of[p] == k && i < population->count; i++) {
+            const struct cell *cell = fleet_number(view->place, population->members[i], false);
+            size_t at = 0;
+            if (!cell || !fleet_judged(&fleet->gpus[population->members[i]]))
+                continue;
+            while (at < count && places[at] != cell->value)
+                at++;
+            if (at == PLACES_MAX)
+                continue;
+            if (at == count) {
+                places[count] = cell->value;
+                counts[count++] = 0;
+            }
+            counts[at]++;
+            known++;
         }
-        counts[at]++;
-        n++;
     }
     for (size_t i = 1; i < count; i++)
         if (counts[i] > counts[usual] || (counts[i] == counts[usual] && places[i] > places[usual]))
             usual = i;
-    const struct world_figure *elsewhere =
-        view->place && n < PEERS_MIN
-            ? model_world(view->judge, &fleet->populations[model->populations_at],
-                          view->rule->placed)
-                  .figure
-            : NULL;
-    return elsewhere ? elsewhere->median : count ? places[usual] : NAN;
+    double elsewhere = place_elsewhere(view, &view->kind[k]);
+    if (!count || (counts[usual] < PEERS_MIN && !isnan(elsewhere)))
+        return elsewhere;
+    return 2 * counts[usual] >= known ? places[usual] : NAN;
 }
 
-/* How the SMs of a GPU are placed, if otherwise than usual; NaN: as usual, or not known. */
-static double other_place(const struct figure_view *view, uint32_t gpu)
+/* How the SMs of a GPU are placed, if otherwise than in most of its kind; NaN: as in these, or not
+ * known. */
+static double other_place(const struct figure_view *view, const struct figure_kind *kind,
+                          uint32_t gpu)
 {
-    const struct cell *cell = fleet_number(view->place, gpu, false);
-    return cell && cell->value != view->usual_place ? cell->value : NAN;
+    const struct cell *cell = isnan(kind->place) ? NULL : fleet_number(view->place, gpu, false);
+    return cell && cell->value != kind->place ? cell->value : NAN;
 }
 
 /* The figures of the GPUs of a kind that show what is usual: judged, usual hardware, `ok`. */
@@ -251,8 +264,10 @@ static void view_gather_kind(struct figure_view *view, size_t k, const bool *lef
             const struct cell *cell = fleet_number(view->column, gpu, false);
             if (!cell || !fleet_judged(&fleet->gpus[gpu]) || judge->other_hardware[gpu])
                 continue;
+            if (!isnan(other_place(view, &view->kind[k], gpu)))
+                continue;
             view->kind[k].all++;
-            if ((left_out && left_out[gpu]) || !isnan(other_place(view, gpu)))
+            if (left_out && left_out[gpu])
                 continue;
             view->gpus[view->n] = gpu;
             view->ratios[view->n] = judge->clock_ratio[gpu];
@@ -283,6 +298,7 @@ static void view_gather(struct figure_view *view)
                 .world = model_world(judge, &populations[p], view->rule->metric)};
     }
     for (size_t k = 0; k < view->kinds; k++) {
+        view->kind[k].place = view->place ? kind_find_place(view, k) : NAN;
         view->kind[k].first = view->n;
         view_gather_kind(view, k, view->left_out);
         /* If too few would be left, none is left out: the median bears bad ones. */
@@ -526,38 +542,38 @@ static double view_find_step(const struct figure_view *view)
 
 /* What GPUs have of a figure whose SMs are placed like this, without the GPU `skip`: by their
  * median, as shares of what is usual for each, and by the assumption that places make no difference
- * within PLACES_APART. More than chips of one model differ by is not believed. */
+ * within PLACES_APART. */
 static struct placement placement_find(const struct figure_view *view, double place, uint32_t skip,
                                        double sigma)
 {
     const struct judge *judge = view->judge;
+    const struct fleet *fleet = &judge->fleet;
     size_t n = 0;
-    for (size_t i = 0; i < view->model->count; i++) {
-        uint32_t gpu = view->model->members[i];
-        const struct cell *cell = fleet_number(view->column, gpu, false);
-        const struct usual_figure *usual = model_figure(judge, gpu, view->metric);
-        if (cell && gpu != skip && other_place(view, gpu) == place && usual->usable &&
-            fleet_judged(&judge->fleet.gpus[gpu]) && !judge->other_hardware[gpu] &&
-            !view->left_out[gpu])
-            view->scratch[n++] = cell->value / usual->level /
-                                 (1 + view->clock_share * (judge->clock_ratio[gpu] - 1));
+    for (size_t p = 0; p < view->model->populations; p++) {
+        const struct group *population = &fleet->populations[view->model->populations_at + p];
+        const struct figure_kind *kind = &view->kind[view->kind_of[p]];
+        for (size_t i = 0; i < population->count; i++) {
+            uint32_t gpu = population->members[i];
+            const struct cell *cell = fleet_number(view->column, gpu, false);
+            const struct usual_figure *usual = model_figure(judge, gpu, view->metric);
+            if (cell && gpu != skip && usual->usable && !view->left_out[gpu] &&
+                other_place(view, kind, gpu) == place && fleet_judged(&fleet->gpus[gpu]) &&
+                !judge->other_hardware[gpu])
+                view->scratch[n++] =
+                    cell->value / usual->level * judge_clock_factor(judge, view->clock_share, gpu);
+        }
     }
-    double apart = model_constants[PLACES_APART], most = model_constants[BUILT_APART];
     double found = n ? robust_median(view->scratch, n) - 1 : 0;
     double known = n ? (double)n / square(CPD_MEDIAN_ERROR * sigma) : 0;
-    double weight = known + 1 / square(apart);
-    return (struct placement){.place = place,
-                              .effect = 1 + fmin(fmax(known * found / weight, -most), most),
-                              .error = 1 / sqrt(weight),
-                              .n = n};
+    double weight = known + 1 / square(model_constants[PLACES_APART]);
+    return (struct placement){
+        .place = place, .effect = 1 + known * found / weight, .error = 1 / sqrt(weight), .n = n};
 }
 
 /* Among few GPUs each is compared with the others alone. */
-static struct placement placement_of(struct figure_view *view, uint32_t gpu, double sigma)
+static struct placement placement_of(struct figure_view *view, double place, uint32_t gpu,
+                                     double sigma)
 {
-    double place = other_place(view, gpu);
-    if (isnan(place))
-        return (struct placement){.effect = 1};
     size_t at = 0;
     while (at < view->placement_count && view->placements[at].place != place)
         at++;
@@ -570,31 +586,38 @@ static struct placement placement_of(struct figure_view *view, uint32_t gpu, dou
 }
 
 /* Loss and deviation, in standard deviations, of one GPU. */
-static void score_gpu(struct figure_view *view, const struct usual_figure *usual, uint32_t gpu,
-                      const struct cell *cell)
+static void score_gpu(struct figure_view *view, const struct figure_kind *kind,
+                      const struct usual_figure *usual, uint32_t gpu, const struct cell *cell)
 {
     struct judge *judge = view->judge;
     size_t slot = gpu * judge->basis.config->metric_count + view->metric;
-    const struct placement placement = placement_of(view, gpu, usual->sigma);
-    bool few = usual->few || (placement.error > 0 && placement.n < PEERS_MIN);
-    double away = judge->clock_ratio[gpu] - 1, level = usual->level * placement.effect;
-    double value = cell->value / (1 + view->clock_share * away), deviation = value / level - 1;
+    double away = judge->clock_ratio[gpu] - 1, level = usual->level, place_error = 0;
+    double value = cell->value / (1 + view->clock_share * away);
+    double place = other_place(view, kind, gpu);
+    bool few = usual->few;
+    if (!isnan(place)) {
+        const struct placement placement = placement_of(view, place, gpu, usual->sigma);
+        few = few || placement.n < PEERS_MIN;
+        /* No placement makes more of a difference than chips of one model have. */
+        double most = placement.n < PEERS_MIN ? value / level : placement.effect;
+        if (fabs(most - 1) <= model_constants[BUILT_APART]) {
+            level *= placement.effect;
+            place_error = placement.error;
+        }
+    }
+    double deviation = value / level - 1;
     double spread = isfinite(cell->spread) ? cell->spread / level : 0;
     double excess = fmax(square(spread) - square(usual->spread), 0);
-    double variance = square(usual->sigma) + square(usual->error) +
+    double variance = square(usual->sigma) + square(usual->error) + square(place_error) +
                       model_constants[OWN_PART] * excess + square(view->share_error * away);
     double size = fmax(fabs(deviation) - view->step / fabs(level), 0);
-    double score = size / sqrt(variance + square(placement.error));
-    if (placement.error > 0) /* no placement makes more than this of a difference */
-        score = fmax(score, (fabs(value / usual->level - 1) - model_constants[BUILT_APART]) /
-                                sqrt(variance));
     judge->worse[slot] = (float)judge_worse_share(view->rule->worse, deviation);
     judge->sources[slot] = (uint16_t)(usual->by_world * SOURCE_WORLD | usual->alone * SOURCE_ALONE |
                                       usual->certain * SOURCE_CERTAIN | few * SOURCE_FEW |
                                       (unsigned)fmin(usual->dof, SOURCE_DOF_MAX) * SOURCE_DOF);
     if (view->rule->worse != JUDGE_ANY)
         judge->scores[slot] =
-            (float)judge_worse_share(view->rule->worse, copysign(score, deviation));
+            (float)judge_worse_share(view->rule->worse, copysign(size / sqrt(variance), deviation));
 }
 
 static void view_score(struct figure_view *view)
@@ -621,7 +644,7 @@ static void view_score(struct figure_view *view)
             else if (few)
                 usual_find(view, kind, NONE, &usual);
             if (usual.usable)
-                score_gpu(view, &usual, gpu, cell);
+                score_gpu(view, kind, &usual, gpu, cell);
         }
     }
 }
@@ -631,8 +654,7 @@ static void model_find_metric(struct figure_view *view)
     const struct judge *judge = view->judge;
     const struct fleet *fleet = &judge->fleet;
     size_t largest = 0;
-    view->place = view->rule->placed ? fleet_metric(fleet, view->rule->placed) : NULL;
-    view->usual_place = view_find_usual_place(view);
+    view->place = view->rule->place_metric ? fleet_metric(fleet, view->rule->place_metric) : NULL;
     view->placement_count = 0;
     view_gather(view);
     view->step = view->rule->worse == JUDGE_ANY ? 0 : view_find_step(view);
@@ -656,7 +678,8 @@ static void model_find_metric(struct figure_view *view)
                                      .clock_share = view->clock_share,
                                      .share_error = view->share_error,
                                      .center = kind->n >= PEERS_MIN ? kind->fit.center : NAN,
-                                     .largest = view->kind[largest].fit.center};
+                                     .largest = view->kind[largest].fit.center,
+                                     .place = kind->place};
         if (view->rule->worse == JUDGE_ANY)
             usual_find_fixed(view, kind, out);
         else

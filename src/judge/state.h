@@ -35,6 +35,7 @@ struct usual_figure {
     double clock_share, share_error; /* share of the figure that follows the SM clock */
     double center;  /* median of its kind; NaN: fewer than PEERS_MIN GPUs have it */
     double largest; /* ... of the model's largest kind */
+    double place;   /* how most GPUs of its kind have their SMs placed; NaN: without effect */
 };
 
 /* What the score of a figure is from: flags, and SOURCE_DOF * the degrees of freedom of the scale.

@@ -84,6 +84,50 @@ static void the_only_one(void **state)
     }
 }
 
+/* All of one place lose more than any placement costs: that is a loss. */
+static void a_whole_place(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = make_fleet(40, 5, 0.001, 7);
+    for (size_t i = 0; i < 40; i += 5)
+        made_scale(&gpus[i], READ, 0.95);
+    struct inventory inventory = made_judged(gpus, 40);
+    assert_int_equal(inventory.outlier_count + inventory.watch_count, 8);
+    assert_true(told(&inventory, "GPU-005")->deviation < -0.06);
+    inventory_fini(&inventory);
+    made_free(gpus, 40);
+}
+
+/* Each kind has its own usual place: GPUs of the other board all have a group of 12. */
+static void two_boards(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = make_fleet(40, 2, 0.001, 7);
+    for (size_t i = 0; i < 40; i++)
+        facts_set_text(&gpus[i].board, "part", i % 2 ? "692-001" : "692-000");
+    made_scale(&gpus[10], READ, 0.97);
+    struct inventory inventory = made_judged(gpus, 40);
+    assert_non_null(told(&inventory, "GPU-010"));
+    assert_int_equal(inventory.outlier_count + inventory.watch_count, 1);
+    inventory_fini(&inventory);
+    made_free(gpus, 40);
+}
+
+/* So many places that none is usual: all are compared with all. */
+static void all_different(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = make_fleet(24, 0, 0.001, 7);
+    for (size_t i = 0; i < 24; i++)
+        made_set(&gpus[i], "sm.group_sms", 10.0 + (double)i);
+    made_scale(&gpus[3], READ, 0.96);
+    struct inventory inventory = made_judged(gpus, 24);
+    assert_non_null(told(&inventory, "GPU-003"));
+    assert_int_equal(inventory.outlier_count + inventory.watch_count, 1);
+    inventory_fini(&inventory);
+    made_free(gpus, 24);
+}
+
 static void told_once_per_model(void **state)
 {
     (void)state;
@@ -92,8 +136,8 @@ static void told_once_per_model(void **state)
     assert_int_equal(inventory.node_finding_count, 1);
     assert_non_null(
         strstr(inventory.node_findings[0].finding,
-               "8 of 40 GPUs of alpha-100 have a group of 12 SMs: L2 is read 1.8 % slower "
-               "than by those whose smallest group has 16"));
+               "8 of 40 GPUs of alpha-100 have a group of 12 SMs: l2.bandwidth.read is 1.8 % less "
+               "than with 16 in the smallest"));
     inventory_fini(&inventory);
     made_free(gpus, 40);
 }
@@ -101,7 +145,9 @@ static void told_once_per_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_is_told), cmocka_unit_test(losses_are_seen),
-        cmocka_unit_test(the_only_one), cmocka_unit_test(told_once_per_model)};
+        cmocka_unit_test(nobody_is_told),     cmocka_unit_test(losses_are_seen),
+        cmocka_unit_test(the_only_one),       cmocka_unit_test(a_whole_place),
+        cmocka_unit_test(two_boards),         cmocka_unit_test(all_different),
+        cmocka_unit_test(told_once_per_model)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,25 +168,33 @@ static size_t list_blocks(const struct wave *wave)
 
 /* What the host's caches hold of its memory depends on what was done with it before: writing the
  * chains, copies, other programs. Loads of the GPU are then some per cent faster or slower. */
-static void evict_host_memory(const struct wave *wave)
+static int evict_host_memory(const struct wave *wave, struct err *err)
 {
+    bool waited = false; /* until the GPU has written the chains, or it would do so afterwards */
     for (size_t i = 0; i < wave->job_count; i++) {
         const struct wave_job *job = &wave->jobs[i];
         for (uint32_t k = 0; k < job->job->step_count; k++) {
             const struct device_array *array = &job->job->steps[k].array;
-            if (layout_memory(array->path) == MEMORY_HOST)
-                cpu_cache_evict((const char *)wave->gpu->host.host +
-                                    job->offset_bytes[MEMORY_HOST] + array->offset_bytes,
-                                array->size_bytes, array->stride_bytes);
+            if (layout_memory(array->path) != MEMORY_HOST)
+                continue;
+            int rc = waited ? 0 : cuda_wait(wave->gpu, err);
+            if (rc)
+                return rc;
+            waited = true;
+            cpu_cache_evict((const char *)wave->gpu->host.host + job->offset_bytes[MEMORY_HOST] +
+                                array->offset_bytes,
+                            array->size_bytes, array->stride_bytes);
         }
     }
+    return 0;
 }
 
 static int run_wave(struct wave *wave, struct err *err)
 {
     struct cuda_gpu *gpu = wave->gpu;
     int rc = upload_constants(wave, err);
-    evict_host_memory(wave);
+    if (!rc)
+        rc = evict_host_memory(wave, err);
     if (rc)
         return rc;
     if (gpu->textured)

@@ -7,7 +7,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cpd/cpd.h"
+#include "judge/conditions.h"
 #include "judge/evidence/stages.h"
+#include "judge/model.h"
 #include "judge/verdict.h"
 
 /* A figure of the GPU, also one that is not judged. */
@@ -36,8 +38,10 @@ static double smaller_part(const struct fleet *fleet, uint32_t gpu)
                                                      : NAN;
 }
 
-/* Reading L2 repeats within fractions of a per cent. */
-static const double GROUP_LOSS = 0.005;
+/* What a place costs at least to be told: the figures repeat within fractions of a per cent. */
+static const double PLACE_LOSS = 0.005;
+
+enum { PLACES_MAX = 16 };
 
 /* What streams with equal work per SM lose by the most uneven split that was seen (60 and 72 of 132
  * SMs), with some room. */
@@ -121,59 +125,74 @@ static void report_splits(const struct judge *judge, const struct group *model,
                       worst > 0 ? measure_digits(worst, 3) : NAN, NULL, text.data);
 }
 
-/* Median of reading L2 over the GPUs whose smallest group has so many SMs, and how many these are.
- */
-static double median_l2_read(const struct fleet *fleet, const struct group *model, double sms,
-                             double *scratch, size_t *out_count)
+/* What the GPUs whose SMs are placed like this have of a figure, as the median of their shares of
+ * what is usual for each. */
+static double placed_share(const struct judge *judge, const struct group *model, size_t metric,
+                           double place, double *scratch, size_t *out_count)
 {
+    const struct fleet *fleet = &judge->fleet;
+    const char *place_metric = judge->basis.config->metrics[metric].place_metric;
     size_t count = 0;
-    *out_count = 0;
     for (size_t i = 0; i < model->count; i++) {
         uint32_t gpu = model->members[i];
-        if (built_figure(fleet, "sm.group_sms", gpu) != sms)
-            continue;
-        double read = built_figure(fleet, "l2.bandwidth.read", gpu);
-        *out_count += 1;
-        if (isfinite(read))
-            scratch[count++] = read;
+        const struct usual_figure *usual = model_figure(judge, gpu, metric);
+        const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
+        if (cell && usual->usable && built_figure(fleet, place_metric, gpu) == place &&
+            fleet_judged(&fleet->gpus[gpu]) && !judge->other_hardware[gpu])
+            scratch[count++] =
+                cell->value / usual->level * judge_clock_factor(judge, usual->clock_share, gpu);
     }
+    *out_count = count;
     return count ? cpd_median(scratch, count) : NAN;
 }
 
+/* The places of the model's GPUs, rising, each once. Returns how many. */
+static size_t list_places(const struct judge *judge, const struct group *model,
+                          const char *place_metric, double places[PLACES_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < model->count; i++) {
+        double place = built_figure(&judge->fleet, place_metric, model->members[i]);
+        size_t at = 0;
+        while (at < count && places[at] < place)
+            at++;
+        if (isnan(place) || count == PLACES_MAX || (at < count && places[at] == place))
+            continue;
+        memmove(&places[at + 1], &places[at], (count++ - at) * sizeof *places);
+        places[at] = place;
+    }
+    return count;
+}
+
 /* A group of few SMs (a GPC) reads less of L2, and the larger ones cannot make up for it. One
- * sentence for all such groups of a model that cost as much as the judge would tell. */
-static void report_groups(const struct judge *judge, const struct group *model,
+ * sentence for all places of a model that cost something; more than chips differ by is a loss. */
+static void report_places(const struct judge *judge, const struct group *model, size_t metric,
                           struct inventory *inventory)
 {
-    enum { SMS_MAX = 64 };
-    const struct fleet *fleet = &judge->fleet;
+    const struct judge_metric *rule = &judge->basis.config->metrics[metric];
+    double places[PLACES_MAX], worst = 0, usual = NAN;
     double *scratch = mem_array(model->count, sizeof *scratch);
-    double reads[SMS_MAX + 1], usual = 0, worst = 0;
-    size_t counts[SMS_MAX + 1], most = 0;
-    for (int sms = 1; sms <= SMS_MAX; sms++) {
-        reads[sms] = median_l2_read(fleet, model, sms, scratch, &counts[sms]);
-        if (counts[sms] && counts[sms] >= most) {
-            most = counts[sms];
-            usual = sms;
-        }
-    }
     struct strbuf text = {0};
-    for (int sms = 1; sms < usual; sms++) {
-        double loss = 1 - reads[sms] / reads[(int)usual];
-        if (!(loss >= GROUP_LOSS))
+    for (size_t i = 0; i < model->count && isnan(usual); i++)
+        usual = model_figure(judge, model->members[i], metric)->place;
+    size_t known = isnan(usual) ? 0 : list_places(judge, model, rule->place_metric, places);
+    for (size_t i = 0; i < known; i++) {
+        size_t count;
+        double loss = 1 - placed_share(judge, model, metric, places[i], scratch, &count);
+        if (places[i] == usual || !(loss >= PLACE_LOSS && loss <= model_constants[BUILT_APART]))
             continue;
         if (text.length)
-            strbuf_printf(&text, ", %zu of %d", counts[sms], sms);
+            strbuf_printf(&text, ", %zu one of %.0f", count, places[i]);
         else
-            strbuf_printf(&text, "%zu of %zu GPUs of %s %s a group of %d SMs", counts[sms],
-                          model->count, model->id, counts[sms] == 1 ? "has" : "have", sms);
-        strbuf_printf(&text, ": L2 is read %.1f %% slower", 100 * loss);
+            strbuf_printf(&text, "%zu of %zu GPUs of %s %s a group of %.0f SMs", count,
+                          model->count, model->id, count == 1 ? "has" : "have", places[i]);
+        strbuf_printf(&text, ": %s is %.1f %% less", rule->metric, 100 * loss);
         worst = fmax(worst, loss);
     }
     free(scratch);
     if (!text.length)
         return;
-    strbuf_printf(&text, " than by those whose smallest group has %.0f", usual);
+    strbuf_printf(&text, " than with %.0f in the smallest", usual);
     verdict_add_place(judge->basis.config, inventory, EVIDENCE_BUILT, VERDICT_BUILT_SLOWER,
                       measure_digits(worst, 3), NULL, text.data);
 }
@@ -206,7 +225,9 @@ void stage_built(struct judge *judge, struct inventory *inventory)
 {
     for (size_t g = 0; g < judge->fleet.group_count && !judge->basis.drift_only; g++) {
         report_splits(judge, &judge->fleet.groups[g], inventory);
-        report_groups(judge, &judge->fleet.groups[g], inventory);
+        for (size_t m = 0; m < judge->basis.config->metric_count; m++)
+            if (judge->columns[m] && judge->basis.config->metrics[m].place_metric)
+                report_places(judge, &judge->fleet.groups[g], m, inventory);
         report_slices_off(judge, &judge->fleet.groups[g], inventory);
     }
 }

@@ -184,6 +184,17 @@ static void clock_judge(const struct clock_view *view, uint32_t gpu)
     }
 }
 
+/* How far the figure is from what is usual at the usual clock, where the SMs are placed like this.
+ */
+static double whole_deviation(const struct judge *judge, uint32_t gpu, size_t metric)
+{
+    double worse = judge->worse[gpu * judge->basis.config->metric_count + metric];
+    double at_its_clock =
+        judge->basis.config->metrics[metric].worse == JUDGE_HIGHER ? worse : -worse;
+    double share = model_figure(judge, gpu, metric)->clock_share;
+    return (1 + at_its_clock) / judge_clock_factor(judge, share, gpu) - 1;
+}
+
 /* Adds a finding for each figure that a lowered clock makes worse. */
 static void clock_add_consequences(const struct clock_view *view, uint32_t gpu)
 {
@@ -197,9 +208,9 @@ static void clock_add_consequences(const struct clock_view *view, uint32_t gpu)
         const struct judge_metric *rule = &config->metrics[m];
         const struct usual_figure *usual = model_figure(judge, gpu, m);
         const struct cell *cell = fleet_number(judge->columns[m], gpu, true);
-        double share = cell && usual->usable ? cell->value / usual->level - 1 : 0;
+        double share = whole_deviation(judge, gpu, m);
         if (!cell || !usual->usable || usual->clock_share <= 0 ||
-            judge_worse_share(rule->worse, share) < rule->accuse ||
+            !(judge_worse_share(rule->worse, share) >= rule->accuse) ||
             issue_find(judge, gpu, rule->metric, BASIS_FLEET))
             continue;
         struct finding finding =
@@ -209,7 +220,7 @@ static void clock_add_consequences(const struct clock_view *view, uint32_t gpu)
         finding.explained_by = 1u << JUDGE_SM_CLOCK;
         finding.unit = cell->unit;
         finding.value = cell->value;
-        finding.expected = usual->level;
+        finding.expected = cell->value / (1 + share);
         finding.deviation = share;
         findings_add(judge, finding,
                      str_format("SM clock %.0f MHz, model runs at %.0f MHz: %s", clock.value,

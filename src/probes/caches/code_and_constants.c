@@ -114,10 +114,13 @@ static uint32_t level_of(const struct probe_context *context, double size, doubl
 {
     for (uint32_t i = 1; i <= LEVELS_MAX; i++) {
         char metric[CACHE_METRIC_MAX];
+        double found;
         snprintf(metric, sizeof metric, "instruction_cache.level%u.size", i);
-        if (measures_value(context->measures, metric, out_size) &&
-            fabs(*out_size - size) <= SAME_SHARE * size)
+        if (measures_value(context->measures, metric, &found) &&
+            fabs(found - size) <= SAME_SHARE * size) {
+            *out_size = found;
             return i;
+        }
     }
     return 0;
 }

@@ -11,7 +11,7 @@
 
 /* Costs are differences over three points, since an H200 fetches 1.5 KiB at once beyond the first
  * level, and medians of nine of them: jumps in between are no capacities. */
-enum { ACROSS = 3, WINDOW = 9, RUN_MIN = 5, STEEP_MIN = 5 };
+enum { WINDOW = 9, RUN_MIN = 5, STEEP_MIN = 5 };
 
 /* A level costs more than the one before by this share, and varies by less than this. */
 static const double STEP_SHARE = 0.12, RISE_SHARE = 0.035;
@@ -38,9 +38,9 @@ static double cost_between(const struct code_curve *curve, size_t a, size_t b)
 
 static void measure_costs(const struct code_curve *curve, struct costs *costs)
 {
-    costs->count = curve->count - ACROSS;
+    costs->count = curve->count - CODE_ACROSS;
     for (size_t i = 0; i < costs->count; i++)
-        costs->raw[i] = cost_between(curve, i, i + ACROSS);
+        costs->raw[i] = cost_between(curve, i, i + CODE_ACROSS);
     for (size_t i = 0; i < costs->count; i++) {
         size_t first = i < WINDOW / 2 ? 0 : i - WINDOW / 2;
         first = first + WINDOW > costs->count ? costs->count - WINDOW : first;
@@ -170,7 +170,7 @@ static size_t steepest_point(const struct code_curve *curve, const struct code_l
                              size_t end)
 {
     size_t begin = level->end > WINDOW ? level->end - WINDOW : 1, steepest = begin;
-    end = end + ACROSS < curve->count ? end + ACROSS : curve->count;
+    end = end + CODE_ACROSS < curve->count ? end + CODE_ACROSS : curve->count;
     for (size_t i = begin; i < end; i++)
         if (cost_between(curve, i - 1, i) > cost_between(curve, steepest - 1, steepest))
             steepest = i;
@@ -229,8 +229,8 @@ static void code_divide(const struct code_curve *curve, const struct costs *cost
 {
     size_t first, end, last = transition_end(costs, level, next);
     find_steep(costs, level, next, last, &first, &end);
-    if (end > first && is_line(curve, level, first, end + ACROSS))
-        level->holds = crossing(curve, level, first, end + ACROSS);
+    if (end > first && is_line(curve, level, first, end + CODE_ACROSS))
+        level->holds = crossing(curve, level, first, end + CODE_ACROSS);
     else
         level->holds = narrow_crossing(curve, level, last);
     if (last > next->first && last + RUN_MIN < next->end)
@@ -242,7 +242,7 @@ void code_levels_find(const struct code_curve *curve, struct code_levels *out_le
     struct costs costs;
     struct code_level runs[CODE_LEVELS_MAX];
     *out_levels = (struct code_levels){0};
-    if (curve->count < ACROSS + WINDOW)
+    if (curve->count < CODE_ACROSS + WINDOW)
         return;
     measure_costs(curve, &costs);
     size_t count = find_runs(&costs, runs);

@@ -5,7 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CODE_LEVELS_MAX = 6, CODE_POINTS_MAX = 256 };
+enum {
+    CODE_LEVELS_MAX = 6,
+    CODE_POINTS_MAX = 256,
+    CODE_ACROSS = 3, /* costs of code are found across so many lengths */
+};
 
 /* Cycles of one pass over so many instructions, by rising length. */
 struct code_curve {

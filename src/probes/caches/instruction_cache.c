@@ -183,6 +183,9 @@ static const double SHARED_SHARE = 0.75, SHARED_MAX = 0.9, BEFORE_SHARE = 1.25;
  */
 static const double SCATTER_SHARE = 0.025;
 
+/* So many standard errors of chance may be as large. */
+static const double CHANCE_ERRORS = 2;
+
 /* What the first points cost, of which the first level costs more by this share: it is not theirs.
  */
 enum { FIRST_POINTS = 8 };
@@ -349,12 +352,19 @@ static void instruction_cache_report_size(struct probe_context *context, const s
     measure_set_status(m, MEASURE_NOISY, "SMs disagree");
 }
 
-/* Four lengths in the middle of a level, whole threes of lengths apart (code_levels.c). */
-static void choose_lengths(const struct found *found, size_t level, uint32_t *out_lengths)
+/* There is always one that counts. */
+static size_t first_curve(const struct found *found)
 {
     size_t curve = 0;
     while (!counts(found, curve))
         curve++;
+    return curve;
+}
+
+/* Four lengths in the middle of a level, whole threes of lengths apart (code_levels.c). */
+static void choose_lengths(const struct found *found, size_t level, uint32_t *out_lengths)
+{
+    const size_t curve = first_curve(found);
     const struct code_level *at = &found->levels[curve].levels[level];
     size_t third = (at->end - at->first) / 3, apart = third / (COST_POINTS - 1);
     apart = apart > 3 ? apart - apart % 3 : apart ? apart : 1;
@@ -400,14 +410,13 @@ static double chance_of(const struct found *found, size_t level, const uint32_t 
                         uint32_t sms)
 {
     double costs[CODE_POINTS_MAX];
-    size_t curve = 0, count = 0;
-    while (!counts(found, curve))
-        curve++;
+    size_t curve = first_curve(found), count = 0;
     const struct code_curve *c = &found->curves[curve];
     const struct code_level *at = &found->levels[curve].levels[level];
-    for (size_t i = at->first; i + 3 < at->end; i++)
-        costs[count++] = (c->cycles[i + 3] - c->cycles[i]) / (c->lengths[i + 3] - c->lengths[i]);
-    double over = c->lengths[at->first + 3] - c->lengths[at->first];
+    for (size_t i = at->first; i + CODE_ACROSS < at->end; i++)
+        costs[count++] = (c->cycles[i + CODE_ACROSS] - c->cycles[i]) /
+                         (c->lengths[i + CODE_ACROSS] - c->lengths[i]);
+    double over = c->lengths[at->first + CODE_ACROSS] - c->lengths[at->first];
     return CPD_MEDIAN_ERROR * CPD_MEDIAN_ERROR * CPD_MAD_SIGMA * cpd_mad(costs, count) /
            at->cycles * over / (lengths[1] - lengths[0]) / sqrt((COST_POINTS - 1.0) * sms);
 }
@@ -430,7 +439,7 @@ static int report_cycles(struct probe_context *context, const struct found *foun
         m->confidence = NAN;
         if (scatters(context, found, level, cycles))
             measure_set_status(m, MEASURE_NOISY, "single lengths scatter about the curves");
-        else if (2 * chance_of(found, level, lengths, sms) > SCATTER_SHARE)
+        else if (CHANCE_ERRORS * chance_of(found, level, lengths, sms) > SCATTER_SHARE)
             measure_set_status(m, MEASURE_NOISY, "passes scatter too much for so few SMs");
         doubt_unless_agreed(found, m);
     }

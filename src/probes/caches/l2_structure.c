@@ -116,7 +116,7 @@ static void l2_index_judge(const struct l2_study *l2, const struct device_answer
     double held = l2->near_bytes / (double)l2->line_bytes;
     double enough = BEYOND * held / (double)index->lines * (double)l2->line_bytes;
     uint64_t first_conflict = 0;
-    bool stays = true, all_gone = false; /* all_gone: at strides far beyond the first conflict */
+    bool stays = true, looked = false, gone = true; /* at strides far beyond the first conflict */
     for (size_t i = 0; i < count; i++) {
         const struct l2_shares apart = l2_shares_of(l2, &answers[2 * i], 1, 0);
         const struct l2_shares control = l2_shares_of(l2, &answers[2 * i + 1], 1, 0);
@@ -127,16 +127,16 @@ static void l2_index_judge(const struct l2_study *l2, const struct device_answer
         stays = stays && 1 - apart.resident < STAY;
         if (!first_conflict && 1 - apart.resident > CONFLICT)
             first_conflict = strides[i];
-        if (first_conflict && strides[i] == BEYOND * first_conflict)
-            all_gone = true;
-        if (first_conflict && strides[i] >= BEYOND * first_conflict)
-            all_gone = all_gone && apart.resident < GONE;
+        if (first_conflict && strides[i] >= BEYOND * first_conflict) {
+            looked = true;
+            gone = gone && apart.resident < GONE;
+        }
     }
-    if (all_gone) {
+    if (looked && gone) {
         index->kind = L2_INDEX_REGULAR;
         index->stride_bytes = first_conflict;
     } else if (first_conflict) {
-        index->kind = L2_INDEX_IRREGULAR;
+        index->kind = looked ? L2_INDEX_IRREGULAR : L2_INDEX_UNKNOWN;
     } else if (stays && (double)index->stride_bytes >= enough) {
         index->kind = L2_INDEX_NOT_BY_BITS;
     }

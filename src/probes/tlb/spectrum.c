@@ -92,7 +92,7 @@ static void find_tlbs(const struct probe_context *context, struct spectrum *spec
         size_t level = i ? count - 1 : 0;
         for (; next <= level; next++) {
             const struct measure *penalty = figure_of(context, next, "penalty");
-            miss_cycles += penalty ? penalty->value : NAN;
+            miss_cycles += spectrum_is_sure(penalty) ? penalty->value : NAN;
         }
         const struct measure *entries = figure_of(context, level, "entries");
         const struct measure *span = figure_of(context, level, "span");

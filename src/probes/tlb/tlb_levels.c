@@ -104,8 +104,8 @@ static void drop_peaks(struct sweep *sweep)
         }
 }
 
-/* Mean of both, weighted by how certain they are: a base that followed single points would rise with
- * a slow rise. */
+/* Mean of both, weighted by how certain they are: a base that followed single points would rise
+ * with a slow rise. */
 static void add_to_base(struct point *base, const struct point *p)
 {
     double own = 1 / (base->error * base->error), other = 1 / (p->error * p->error);

@@ -82,7 +82,7 @@ static const struct judge_metric *rule_of(const struct share *share, const char 
     bool needed = str_equal(metric, MEMORY_CLOCK);
     for (size_t i = 0; i < share->config->metric_count; i++) {
         const struct judge_metric *rule = &share->config->metrics[i];
-        needed |= str_equal(rule->placed, metric);
+        needed |= str_equal(rule->place_metric, metric);
         if (str_equal(rule->metric, metric)) {
             needed |= rule->worse != JUDGE_NONE;
             found = rule;
