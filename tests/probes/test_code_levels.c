@@ -1,4 +1,4 @@
-/* Where a rise begins, and how far that may be off. */
+/* Levels of caches of instructions; where a rise begins, and how far that may be off. */
 #include "../check.h"
 
 #include <math.h>
@@ -41,9 +41,32 @@ static void bent_rise(void **state)
     assert_true(error >= 38 - begin);
 }
 
+/* Code that costs 1 and then 3 cycles for each further instruction, but for so many points 2. */
+static size_t levels_with_dip(size_t dip)
+{
+    struct code_curve curve = {.count = 120};
+    struct code_levels levels;
+    for (size_t i = 0; i < curve.count; i++) {
+        uint32_t cost = i < 40 ? 1 : i >= 60 && i < 60 + dip ? 2 : 3;
+        curve.lengths[i] = (uint32_t)(16 * (i + 1));
+        curve.cycles[i] = i ? curve.cycles[i - 1] + 16 * cost : 16;
+    }
+    code_levels_find(&curve, &levels);
+    return levels.count;
+}
+
+/* A short dip is chance; a long one is a level of its own. */
+static void dips(void **state)
+{
+    (void)state;
+    assert_int_equal(levels_with_dip(0), 2);
+    assert_int_equal(levels_with_dip(3), 2);
+    assert_int_equal(levels_with_dip(24), 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(straight_rise),
-                                       cmocka_unit_test(bent_rise)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(straight_rise), cmocka_unit_test(bent_rise),
+                                       cmocka_unit_test(dips)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,14 +76,14 @@ static void thin_evidence_has_little_confidence(void **state)
 
 static const struct {
     const char *model, *sizes, *map;
-    double usual;
+    double usual, least;
 } gpus[] = {
     {MODEL("12", "sms_per_gpc: [2, 6, 4]\nsm_order: across\n", "gpc"), "2 6 4",
-     "0 0 1 1 2 2 1 1 2 2 1 1", 4},
-    {MODEL("12", "sms_per_gpc: [2, 6, 4]\n", "gpc"), "2 6 4", "0 0 1 1 1 1 1 1 2 2 2 2", 4},
-    {MODEL("7", "", "tpc"), "2 2 2 1", "0 0 1 1 2 2 3", 2},
-    {MODEL("5", "", "sm"), "1 1 1 1 1", "0 1 2 3 4", 1},
-    {MODEL("6", "", "gpu"), "6", "0 0 0 0 0 0", 6},
+     "0 0 1 1 2 2 1 1 2 2 1 1", 4, 2},
+    {MODEL("12", "sms_per_gpc: [2, 6, 4]\n", "gpc"), "2 6 4", "0 0 1 1 1 1 1 1 2 2 2 2", 4, 2},
+    {MODEL("7", "", "tpc"), "2 2 2 1", "0 0 1 1 2 2 3", 2, 1},
+    {MODEL("5", "", "sm"), "1 1 1 1 1", "0 1 2 3 4", 1, 1},
+    {MODEL("6", "", "gpu"), "6", "0 0 0 0 0 0", 6, 6},
 };
 
 static struct measures run(const char *model, void (*prepare)(struct device *))
@@ -116,6 +116,7 @@ static void groups_are_found(void **state)
         expect_numbers(&groups->notes, "map", gpus[i].map);
         assert_true(groups->confidence > 0.99);
         assert_true(probed_value(&found, "constant_l15.sms") == gpus[i].usual);
+        assert_true(probed_value(&found, "sm.group_sms") == gpus[i].least);
         measures_fini(&found);
     }
 }
