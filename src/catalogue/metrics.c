@@ -80,6 +80,9 @@ const struct metric_row metric_rows[] = {
     {"l2.parts", JUDGE_NONE},
     {"l2.part_sms", JUDGE_NONE},
     {"l2.latency", JUDGE_HIGHER, 0.02},
+    /* The part that is far from an SM, and the smallest one: cards differ by 0.5 and 0.2 %. */
+    {"l2.latency_far", JUDGE_HIGHER, 0.02},
+    {"l2.part_size", JUDGE_LOWER, 0.03, .follows = {[JUDGE_L2] = 1}},
     /* The bandwidth of L2 follows the SM clock, which differs from GPU to GPU. With a GPC of 12 SMs
      * an H200 reads 1.8 % less: it is built so. Older surveys do not have the sizes of GPCs. */
     {"l2.bandwidth.read", JUDGE_LOWER, 0.015, .accuse = 0.025, .place_metric = "sm.group_sms",

@@ -33,7 +33,9 @@ def check(condition, text):
 
 def start(folder, ranks, *args, **more):
     env = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
+    # By shared memory, and with a store of PMIx that does not hang: see harness.py.
     env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+               OMPI_MCA_btl="^tcp", PMIX_MCA_gds="hash",
                GPUMEMTOPO_EXIT_FILE=str(folder / "code"),
                GPUMEMTOPO_CONFIG_DIR=str(ROOT / "configs"))
     # Looking for leaks takes seconds per process: once, with all that is recorded and replayed.
