@@ -13,35 +13,49 @@
 #include "judge/verdict.h"
 
 /* A figure of the GPU, also one that is not judged. */
-static double built_figure(const struct fleet *fleet, const char *metric, uint32_t gpu)
+static double built_figure(const struct metric_column *column, uint32_t gpu)
 {
-    const struct metric_column *column = fleet_metric(fleet, metric);
     const struct cell *cell = column ? &column->cells[gpu] : NULL;
     return cell && cell->present && cell->status == MEASURE_OK ? cell->value : NAN;
 }
 
+/* The figures that splits change. */
+struct split_columns {
+    const struct metric_column *parts, *part_sms, *sms;
+    const struct metric_column *read, *write, *equal_read, *equal_write;
+};
+
+static struct split_columns split_columns_of(const struct fleet *fleet)
+{
+    return (struct split_columns){.parts = fleet_metric(fleet, "l2.parts"),
+                                  .part_sms = fleet_metric(fleet, "l2.part_sms"),
+                                  .sms = fleet_metric(fleet, "sm.count"),
+                                  .read = fleet_metric(fleet, "main.bandwidth.read"),
+                                  .write = fleet_metric(fleet, "main.bandwidth.write"),
+                                  .equal_read = fleet_metric(fleet, "main.bandwidth_equal.read"),
+                                  .equal_write = fleet_metric(fleet, "main.bandwidth_equal.write")};
+}
+
 /* What a stream with equal work per SM gets of what the memory delivers: mean of reads and
  * writes. */
-static double equal_share(const struct fleet *fleet, uint32_t gpu)
+static double equal_share(const struct split_columns *columns, uint32_t gpu)
 {
-    return (built_figure(fleet, "main.bandwidth_equal.read", gpu) /
-                built_figure(fleet, "main.bandwidth.read", gpu) +
-            built_figure(fleet, "main.bandwidth_equal.write", gpu) /
-                built_figure(fleet, "main.bandwidth.write", gpu)) /
+    return (built_figure(columns->equal_read, gpu) / built_figure(columns->read, gpu) +
+            built_figure(columns->equal_write, gpu) / built_figure(columns->write, gpu)) /
            2;
 }
 
 /* SMs near the smaller part of an L2 with two parts; NaN: not known. */
-static double smaller_part(const struct fleet *fleet, uint32_t gpu)
+static double smaller_part(const struct split_columns *columns, uint32_t gpu)
 {
-    return built_figure(fleet, "l2.parts", gpu) == 2 ? built_figure(fleet, "l2.part_sms", gpu)
-                                                     : NAN;
+    return built_figure(columns->parts, gpu) == 2 ? built_figure(columns->part_sms, gpu) : NAN;
 }
 
 /* What a place costs at least to be told: the figures repeat within fractions of a per cent. */
 static const double PLACE_LOSS = 0.005;
 
-enum { PLACES_MAX = 16 };
+/* Ways to place SMs, and splits: more are left out. */
+enum { VALUES_MAX = 16 };
 
 /* What streams with equal work per SM lose by the most uneven split that was seen (60 and 72 of 132
  * SMs), with some room. */
@@ -52,14 +66,14 @@ static const double SPLIT_LOSS = 0.07;
  * it. */
 void stage_splits(struct judge *judge)
 {
+    const struct split_columns columns = split_columns_of(&judge->fleet);
     size_t count = judge->findings.issue_count;
     for (size_t i = 0; i < count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
         const struct finding *finding = issue_finding(judge, issue);
         if (issue->basis == BASIS_BASELINE || finding->explained_by ||
             !strstr(fleet_text(&judge->fleet, issue->metric), ".bandwidth_equal.") ||
-            !isnan(smaller_part(&judge->fleet, issue->gpu)) ||
-            !(fabs(finding->deviation) <= SPLIT_LOSS))
+            !isnan(smaller_part(&columns, issue->gpu)) || !(fabs(finding->deviation) <= SPLIT_LOSS))
             continue;
         findings_add(judge, finding_about(judge, issue, EVIDENCE_PERHAPS_BUILT),
                      str_copy("perhaps its build: with equal work per SM a GPU is slower whose SMs "
@@ -68,22 +82,38 @@ void stage_splits(struct judge *judge)
     }
 }
 
-/* The median share of the GPUs whose smaller part has this many SMs. */
-static double median_share(const struct fleet *fleet, const struct group *model, double smaller,
+/* Values that are not NaN, rising, each once. Returns how many; more than VALUES_MAX are left out.
+ */
+static size_t list_values(const double *values, size_t count, double out_values[VALUES_MAX])
+{
+    size_t listed = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < listed && out_values[at] < values[i])
+            at++;
+        if (isnan(values[i]) || listed == VALUES_MAX ||
+            (at < listed && out_values[at] == values[i]))
+            continue;
+        memmove(&out_values[at + 1], &out_values[at], (listed++ - at) * sizeof *out_values);
+        out_values[at] = values[i];
+    }
+    return listed;
+}
+
+/* The median of the shares with this value, and how many GPUs have it, also without a share. */
+static double median_share(const double *values, const double *shares, size_t count, double value,
                            double *scratch, size_t *out_count)
 {
-    size_t count = 0;
+    size_t n = 0;
     *out_count = 0;
-    for (size_t i = 0; i < model->count; i++) {
-        uint32_t gpu = model->members[i];
-        if (smaller_part(fleet, gpu) != smaller)
+    for (size_t i = 0; i < count; i++) {
+        if (values[i] != value)
             continue;
-        double share = equal_share(fleet, gpu);
         *out_count += 1;
-        if (isfinite(share))
-            scratch[count++] = share;
+        if (isfinite(shares[i]))
+            scratch[n++] = shares[i];
     }
-    return count ? cpd_median(scratch, count) : NAN;
+    return n ? cpd_median(scratch, n) : NAN;
 }
 
 /* The parts of L2 share the memory alike. If they have different numbers of SMs, and each SM has
@@ -91,32 +121,36 @@ static double median_share(const struct fleet *fleet, const struct group *model,
 static void report_splits(const struct judge *judge, const struct group *model,
                           struct inventory *inventory)
 {
-    const struct fleet *fleet = &judge->fleet;
-    double *scratch = mem_array(model->count, sizeof *scratch);
-    double most = 0, worst = NAN;
-    for (size_t i = 0; i < model->count; i++)
-        most = fmax(most, built_figure(fleet, "sm.count", model->members[i]));
+    const struct split_columns columns = split_columns_of(&judge->fleet);
+    double *smaller = mem_array(3 * model->count, sizeof *smaller);
+    double *shares = smaller + model->count, *scratch = shares + model->count;
+    double splits[VALUES_MAX], most = 0, worst = NAN;
+    for (size_t i = 0; i < model->count; i++) {
+        uint32_t gpu = model->members[i];
+        smaller[i] = smaller_part(&columns, gpu);
+        shares[i] = isnan(smaller[i]) ? NAN : equal_share(&columns, gpu);
+        most = fmax(most, built_figure(columns.sms, gpu));
+    }
     size_t even_count = 0;
-    double even = median_share(fleet, model, most / 2, scratch, &even_count);
+    double even = median_share(smaller, shares, model->count, most / 2, scratch, &even_count);
     struct strbuf text = {0};
-    for (double smaller = 1; smaller < most / 2; smaller++) {
+    size_t listed = list_values(smaller, model->count, splits);
+    for (size_t s = 0; s < listed && splits[s] < most / 2; s++) {
         size_t count = 0;
-        double share = median_share(fleet, model, smaller, scratch, &count);
-        if (!count)
-            continue;
+        double share = median_share(smaller, shares, model->count, splits[s], scratch, &count);
         if (text.length)
             strbuf_printf(&text, ", %zu %s %.0f and %.0f", count, count == 1 ? "has" : "have",
-                          smaller, most - smaller);
+                          splits[s], most - splits[s]);
         else
             strbuf_printf(&text, "%zu of %zu GPUs of %s %s %.0f and %.0f SMs on the parts of L2",
-                          count, model->count, model->id, count == 1 ? "has" : "have", smaller,
-                          most - smaller);
+                          count, model->count, model->id, count == 1 ? "has" : "have", splits[s],
+                          most - splits[s]);
         double loss = 1 - share / even;
         if (isfinite(loss))
             strbuf_printf(&text, ": kernels with equal work per SM lose %.1f %%", 100 * loss);
         worst = fmax(worst, loss); /* NaN only if both are */
     }
-    free(scratch);
+    free(smaller);
     if (!text.length)
         return;
     strbuf_puts(&text, isnan(worst) ? ": kernels with equal work per SM lose by it" : "");
@@ -125,43 +159,15 @@ static void report_splits(const struct judge *judge, const struct group *model,
                       worst > 0 ? measure_digits(worst, 3) : NAN, NULL, text.data);
 }
 
-/* What the GPUs whose SMs are placed like this have of a figure, as the median of their shares of
- * what is usual for each. */
-static double placed_share(const struct judge *judge, const struct group *model, size_t metric,
-                           double place, double *scratch, size_t *out_count)
+/* What a GPU has of what is usual for it, at its clock; NaN: not judged. */
+static double usual_share(const struct judge *judge, uint32_t gpu, size_t metric)
 {
-    const struct fleet *fleet = &judge->fleet;
-    const char *place_metric = judge->basis.config->metrics[metric].place_metric;
-    size_t count = 0;
-    for (size_t i = 0; i < model->count; i++) {
-        uint32_t gpu = model->members[i];
-        const struct usual_figure *usual = model_figure(judge, gpu, metric);
-        const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
-        if (cell && usual->usable && built_figure(fleet, place_metric, gpu) == place &&
-            fleet_judged(&fleet->gpus[gpu]) && !judge->other_hardware[gpu])
-            scratch[count++] =
-                cell->value / usual->level * judge_clock_factor(judge, usual->clock_share, gpu);
-    }
-    *out_count = count;
-    return count ? cpd_median(scratch, count) : NAN;
-}
-
-/* The places of the model's GPUs, rising, each once. Returns how many. */
-static size_t list_places(const struct judge *judge, const struct group *model,
-                          const char *place_metric, double places[PLACES_MAX])
-{
-    size_t count = 0;
-    for (size_t i = 0; i < model->count; i++) {
-        double place = built_figure(&judge->fleet, place_metric, model->members[i]);
-        size_t at = 0;
-        while (at < count && places[at] < place)
-            at++;
-        if (isnan(place) || count == PLACES_MAX || (at < count && places[at] == place))
-            continue;
-        memmove(&places[at + 1], &places[at], (count++ - at) * sizeof *places);
-        places[at] = place;
-    }
-    return count;
+    const struct usual_figure *usual = model_figure(judge, gpu, metric);
+    const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
+    if (!cell || !usual->usable || !fleet_judged(&judge->fleet.gpus[gpu]) ||
+        judge->other_hardware[gpu])
+        return NAN;
+    return cell->value / usual->level * judge_clock_factor(judge, usual->clock_share, gpu);
 }
 
 /* A group of few SMs (a GPC) reads less of L2, and the larger ones cannot make up for it. One
@@ -170,26 +176,31 @@ static void report_places(const struct judge *judge, const struct group *model, 
                           struct inventory *inventory)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
-    double places[PLACES_MAX], worst = 0, usual = NAN;
-    double *scratch = mem_array(model->count, sizeof *scratch);
+    const struct metric_column *column = fleet_metric(&judge->fleet, rule->place_metric);
+    double listed[VALUES_MAX], worst = 0, usual = NAN;
+    double *places = mem_array(3 * model->count, sizeof *places);
+    double *shares = places + model->count, *scratch = shares + model->count;
     struct strbuf text = {0};
-    for (size_t i = 0; i < model->count && isnan(usual); i++)
-        usual = model_figure(judge, model->members[i], metric)->place;
-    size_t known = isnan(usual) ? 0 : list_places(judge, model, rule->place_metric, places);
+    for (size_t i = 0; i < model->count; i++) {
+        places[i] = built_figure(column, model->members[i]);
+        shares[i] = usual_share(judge, model->members[i], metric);
+        usual = isnan(usual) ? model_figure(judge, model->members[i], metric)->place : usual;
+    }
+    size_t known = isnan(usual) ? 0 : list_values(places, model->count, listed);
     for (size_t i = 0; i < known; i++) {
         size_t count;
-        double loss = 1 - placed_share(judge, model, metric, places[i], scratch, &count);
-        if (places[i] == usual || !(loss >= PLACE_LOSS && loss <= model_constants[BUILT_APART]))
+        double loss = 1 - median_share(places, shares, model->count, listed[i], scratch, &count);
+        if (listed[i] == usual || !(loss >= PLACE_LOSS && loss <= model_constants[BUILT_APART]))
             continue;
         if (text.length)
-            strbuf_printf(&text, ", %zu one of %.0f", count, places[i]);
+            strbuf_printf(&text, ", %zu one of %.0f", count, listed[i]);
         else
             strbuf_printf(&text, "%zu of %zu GPUs of %s %s a group of %.0f SMs", count,
-                          model->count, model->id, count == 1 ? "has" : "have", places[i]);
+                          model->count, model->id, count == 1 ? "has" : "have", listed[i]);
         strbuf_printf(&text, ": %s is %.1f %% less", rule->metric, 100 * loss);
         worst = fmax(worst, loss);
     }
-    free(scratch);
+    free(places);
     if (!text.length)
         return;
     strbuf_printf(&text, " than with %.0f in the smallest", usual);
@@ -204,9 +215,10 @@ static void report_slices_off(const struct judge *judge, const struct group *mod
 {
     static const double STACK_BITS = 1024, ALIKE = 0.004;
     const struct fleet *fleet = &judge->fleet;
+    const struct metric_column *sizes = fleet_metric(fleet, "l2.size");
     for (size_t i = 0; i < model->count; i++) {
         uint32_t gpu = model->members[i];
-        double size = built_figure(fleet, "l2.size", gpu);
+        double size = built_figure(sizes, gpu);
         double reported = judge_condition_value(fleet, JUDGE_L2, gpu);
         double bits = judge_condition_value(fleet, JUDGE_MEMORY_BUS, gpu);
         double whole = ceil(bits / STACK_BITS) * STACK_BITS;

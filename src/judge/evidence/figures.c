@@ -32,6 +32,8 @@ struct trial {
     bool *beyond;   /* [gpu * metrics + metric]: beyond its bound */
     bool *left_out; /* per GPU: one of its figures is */
     size_t *cause;  /* per metric */
+    size_t *scored; /* the metrics that are compared by scores: most GPUs have few of all */
+    size_t scored_count;
     /* Bounds of the scores of single figures and of pairs, by the number of figures of a cause that
      * a GPU has. */
     struct bounds {
@@ -53,8 +55,8 @@ static bool trial_has(const struct trial *trial, uint32_t gpu, size_t metric)
 static size_t cause_figures(const struct trial *trial, uint32_t gpu, size_t cause)
 {
     size_t count = 0;
-    for (size_t m = 0; m < trial->config->metric_count; m++)
-        count += trial->cause[m] == cause && trial_has(trial, gpu, m);
+    for (size_t i = 0; i < trial->scored_count; i++)
+        count += trial->cause[trial->scored[i]] == cause && trial_has(trial, gpu, trial->scored[i]);
     return count < CAUSE_FIGURES_MAX ? count : CAUSE_FIGURES_MAX;
 }
 
@@ -67,8 +69,8 @@ static void trial_find_bounds(struct trial *trial)
     for (uint32_t i = 0; i < fleet->count; i++) {
         bool seen[COUNT_OF(causes)] = {false};
         gpus += fleet_judged(&fleet->gpus[i]);
-        for (size_t m = 0; m < trial->config->metric_count; m++)
-            seen[trial->cause[m]] |= trial_has(trial, i, m);
+        for (size_t k = 0; k < trial->scored_count; k++)
+            seen[trial->cause[trial->scored[k]]] |= trial_has(trial, i, trial->scored[k]);
         for (size_t c = 0; c < COUNT_OF(causes); c++)
             decisions += seen[c];
     }
@@ -90,11 +92,13 @@ static void trial_find_bounds(struct trial *trial)
 static double partner_score(const struct trial *trial, uint32_t gpu, size_t metric, double most)
 {
     double found = -INFINITY;
-    for (size_t m = 0; m < trial->config->metric_count; m++)
+    for (size_t i = 0; i < trial->scored_count; i++) {
+        size_t m = trial->scored[i];
         if (m != metric && trial->cause[m] == trial->cause[metric] && trial_has(trial, gpu, m) &&
             trial->judge->sources[trial_slot(trial, gpu, m)] & SOURCE_CERTAIN &&
             trial->judge->worse[trial_slot(trial, gpu, m)] >= trial->config->metrics[m].floor)
             found = fmax(found, fmin(trial->judge->scores[trial_slot(trial, gpu, m)], most));
+    }
     return found;
 }
 
@@ -206,8 +210,8 @@ static bool gpu_has_condition(const struct judge *judge, uint32_t gpu)
 static bool figure_joins_others(const struct trial *trial, uint32_t gpu, size_t metric)
 {
     size_t beyond = 0, slot = trial_slot(trial, gpu, metric);
-    for (size_t m = 0; m < trial->config->metric_count; m++)
-        beyond += trial->beyond[trial_slot(trial, gpu, m)];
+    for (size_t i = 0; i < trial->scored_count; i++)
+        beyond += trial->beyond[trial_slot(trial, gpu, trial->scored[i])];
     double worse = trial->judge->worse[slot];
     const struct judge_metric *rule = &trial->config->metrics[metric];
     return beyond > 1 && worse >= rule->floor && worse >= rule->accuse &&
@@ -295,7 +299,8 @@ void stage_figures(struct judge *judge)
                           .config = config,
                           .beyond = mem_array(slots, sizeof *trial.beyond),
                           .left_out = mem_array(fleet->count, sizeof *trial.left_out),
-                          .cause = mem_array(metrics, sizeof *trial.cause)};
+                          .cause = mem_array(metrics, sizeof *trial.cause),
+                          .scored = mem_array(metrics, sizeof *trial.scored)};
     judge->figures = mem_array(fleet->population_count * metrics, sizeof *judge->figures);
     judge->worse = mem_array(slots, sizeof *judge->worse);
     judge->scores = mem_array(slots, sizeof *judge->scores);
@@ -304,19 +309,23 @@ void stage_figures(struct judge *judge)
         while (strncmp(config->metrics[m].metric, causes[trial.cause[m]],
                        strlen(causes[trial.cause[m]])) != 0)
             trial.cause[m]++;
+    for (size_t m = 0; m < metrics; m++)
+        if (judge->columns[m] && config->metrics[m].worse != JUDGE_NONE)
+            trial.scored[trial.scored_count++] = m;
     for (int round = 0; round < ROUNDS; round++) {
         model_find(judge, trial.left_out);
         trial_find_bounds(&trial);
         for (uint32_t gpu = 0; gpu < fleet->count; gpu++)
-            for (size_t m = 0; m < metrics; m++) {
-                bool beyond = figure_is_beyond(&trial, gpu, m);
-                trial.beyond[trial_slot(&trial, gpu, m)] = beyond;
+            for (size_t k = 0; k < trial.scored_count; k++) {
+                bool beyond = figure_is_beyond(&trial, gpu, trial.scored[k]);
+                trial.beyond[trial_slot(&trial, gpu, trial.scored[k])] = beyond;
                 trial.left_out[gpu] |= beyond;
             }
     }
     for (size_t i = 0; i < fleet->count; i++)
-        for (size_t m = 0; m < metrics; m++) {
+        for (size_t k = 0; k < trial.scored_count; k++) {
             uint32_t gpu = fleet->order[i];
+            size_t m = trial.scored[k];
             enum evidence evidence = trial.beyond[trial_slot(&trial, gpu, m)] ? EVIDENCE_BEYOND
                                      : figure_joins_others(&trial, gpu, m)    ? EVIDENCE_JOINING
                                                                               : EVIDENCE_WITHIN;
@@ -326,6 +335,7 @@ void stage_figures(struct judge *judge)
     free(trial.beyond);
     free(trial.left_out);
     free(trial.cause);
+    free(trial.scored);
 }
 
 void judge_report_world(const struct judge *judge, const struct group *model,
