@@ -110,16 +110,24 @@ int yaml_as_word(const struct yaml_node *node, const char *const *words, size_t 
     return rc;
 }
 
+/* More keys than this are not listed. */
+enum { KEYS_SHOWN_MAX = 16 };
+
 static int unknown_key(const struct yaml_node *key, const struct yaml_field *fields, size_t count,
                        struct err *err)
 {
     const char **known = mem_array(count, sizeof *known);
-    for (size_t i = 0; i < count; i++)
+    struct strbuf list = {0};
+    for (size_t i = 0; i < count; i++) {
         known[i] = fields[i].key;
+        strbuf_printf(&list, "%s%s", i ? ", " : "; expected one of ", fields[i].key);
+    }
     const char *word = yaml_text(key);
     const char *near = str_nearest(word, known, count);
     int rc = near ? yaml_error(key, err, "unknown key \"%.60s\"; did you mean \"%s\"?", word, near)
-                  : yaml_error(key, err, "unknown key \"%.60s\"", word);
+                  : yaml_error(key, err, "unknown key \"%.60s\"%s", word,
+                               count <= KEYS_SHOWN_MAX ? list.data : "");
+    strbuf_fini(&list);
     free(known);
     return rc;
 }

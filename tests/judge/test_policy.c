@@ -140,7 +140,8 @@ static void refusals(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"policy: {broken: drain}\n", "p.yaml:1:10: unknown key \"broken\""},
+        {"policy: {broken: drain}\n",
+         "p.yaml:1:10: unknown key \"broken\"; expected one of job, jobs, tell, "},
         {"policy: {degarded: drain}\n", "did you mean \"degraded\"?"},
         {"policy: [drain]\n", "p.yaml:1:9: expected a mapping (key: value), found a list"},
         {"policy:\n  degraded: reboot\n",

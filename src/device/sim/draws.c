@@ -121,6 +121,7 @@ void sim_layout_apply(const struct sim_layout *layout, uint64_t seed, struct sim
     shuffle_numbers(&rng, ranks, layout->gpc_count);
     for (uint32_t i = 0; i < layout->gpc_count; i++)
         model->gpc_rank[i] = (uint16_t)ranks[i];
+    model->bandwidth.l2_read *= layout->l2_read;
 }
 
 enum { ITEMS_MAX = 1024, RACK_NODES_MAX = 100000 };
@@ -154,7 +155,7 @@ static const struct yaml_field batch_fields[] = {
 };
 
 struct layout_text {
-    double share;
+    double share, l2_read;
     const struct yaml_node *model, *sizes;
 };
 
@@ -162,6 +163,7 @@ static const struct yaml_field layout_fields[] = {
     {"share", YAML_F64, offsetof(struct layout_text, share), true, 0, 1},
     {"model", YAML_NODE, offsetof(struct layout_text, model)},
     {"sms_per_gpc", YAML_NODE, offsetof(struct layout_text, sizes), true},
+    {"l2_read", YAML_F64, offsetof(struct layout_text, l2_read), .min = 0.5, .max = 2},
 };
 
 static int check_list(const struct yaml_node *node, struct err *err)
@@ -311,11 +313,12 @@ static int check_layout(const struct yaml_node *node, const struct sim_layout *l
 static int read_layout(const struct yaml_node *node, const struct fleet_models *models,
                        struct sim_layout *layout, struct err *err)
 {
-    struct layout_text text = {0};
+    struct layout_text text = {.l2_read = 1};
     int rc = yaml_read_fields(node, layout_fields, COUNT_OF(layout_fields), &text, err);
     if (rc)
         return rc;
     layout->share = text.share;
+    layout->l2_read = text.l2_read;
     if (text.model)
         rc = fleet_models_find(models, text.model, &layout->model, err);
     if (rc)

@@ -32,6 +32,7 @@ struct sim_layout {
     const struct sim_model *model;
     uint32_t gpc_count;
     uint32_t sizes[SIM_GPCS_MAX]; /* SMs of each GPC; their order differs from card to card */
+    double l2_read;               /* factor of the bandwidth */
 };
 
 struct drawn_fault {

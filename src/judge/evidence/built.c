@@ -51,8 +51,8 @@ static double smaller_part(const struct split_columns *columns, uint32_t gpu)
     return built_figure(columns->parts, gpu) == 2 ? built_figure(columns->part_sms, gpu) : NAN;
 }
 
-/* What a place costs at least to be told: the figures repeat within fractions of a per cent. */
-static const double PLACE_LOSS = 0.005;
+/* What a place costs at least to be told, as by the default policy. */
+static const double PLACE_LOSS = 0.01;
 
 /* Ways to place SMs, and splits: more are left out. */
 enum { VALUES_MAX = 16 };

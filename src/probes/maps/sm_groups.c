@@ -543,7 +543,8 @@ out:
 }
 
 const struct probe probe_sm_groups = {
-    .description = {"sm.groups", "which SMs share a constant L1.5: the GPCs", PROFILE_QUICK},
+    .description = {"sm.groups", "which SMs share a constant L1.5: the GPCs, and the smallest one",
+                    PROFILE_QUICK},
     .metrics = {"sm.groups", "sm.group_sms", "constant_l15.sms"},
     .run = run_groups,
 };
