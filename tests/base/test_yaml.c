@@ -127,7 +127,8 @@ static void refuses_fields(void **state)
         const char *text, *message;
     } cases[] = {
         {"sise: 1\n", "t.yaml:1:1: unknown key \"sise\"; did you mean \"size\"?"},
-        {"quux: 1\n", "t.yaml:1:1: unknown key \"quux\""},
+        {"quux: 1\n", "t.yaml:1:1: unknown key \"quux\"; expected one of flag, count, size, share, "
+                      "name, policy, rest"},
         {"flag: true\n", "t.yaml:1:1: key \"size\" is missing"},
         {"size: -4\n", "t.yaml:1:7: size: expected a size such as 131072 or 128 KiB, found \"-4\""},
         {"size: 1\ncount: 9\n", "t.yaml:2:8: count: 9 is outside 1 to 8"},
