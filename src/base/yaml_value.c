@@ -126,7 +126,7 @@ static int unknown_key(const struct yaml_node *key, const struct yaml_field *fie
     const char *near = str_nearest(word, known, count);
     int rc = near ? yaml_error(key, err, "unknown key \"%.60s\"; did you mean \"%s\"?", word, near)
                   : yaml_error(key, err, "unknown key \"%.60s\"%s", word,
-                               count <= KEYS_SHOWN_MAX ? list.data : "");
+                               count && count <= KEYS_SHOWN_MAX ? list.data : "");
     strbuf_fini(&list);
     free(known);
     return rc;
