@@ -124,16 +124,24 @@ def case_size(folder):
     check(size <= 4 << 20, f"{size} bytes")
 
 
+def record_one_hung(folder, ranks):
+    """With more time where a machine is so busy that other GPUs exceed the limit too."""
+    for limit in (8, 40, 120):
+        record(folder, ranks, "--time-limit", str(limit * SLOWER), "--profile", "quick", "--seed", "3", code=4)
+        text = (folder / "measured.yaml").read_text()
+        if text.count("status: timed_out") == 1:
+            return text
+    sys.exit(f"FAILED {CASE}: {text}")
+
+
 def case_ranks(folder):
     """What ranks saw and how GPUs ended is in the record, however many ranks replay it."""
     faults = "{gpu: 0, kind: crash, after: 30}, {gpu: 2, kind: hang, after: 40}"
     write_fleet(folder, [node("n1", 3, faults), node("n2", 2, "{gpu: 0, kind: slow_dram, share: 0.3}"),
                          node("n3", 2), "{name: bare, gpus: 0}"])
     for ranks in (0, 3):
-        record(folder, ranks, "--time-limit", str(8 * SLOWER), "--profile", "quick", "--seed", "3", code=4)
-        text = (folder / "measured.yaml").read_text()
-        check("status: crashed" in text and "status: timed_out" in text and "node: bare" in text,
-              text)
+        text = record_one_hung(folder, ranks)
+        check("status: crashed" in text and "node: bare" in text, text)
         check(re.search(r"gpus: 7, measured: 5, unmeasured: 2,", text), text)
         for others in (0, 2):
             # Were a GPU that hung waited for, this would not end.
