@@ -50,12 +50,17 @@ def missing_proctrack(name):
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
+    """Below those that the system hands out: another program may get these before our daemons bind them. Clusters that
+    are made at the same time, by other processes, look elsewhere."""
+    ports, port = [], 10000 + os.getpid() * 16 % 20000
+    while len(ports) < count:
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                ports.append(port)
+            except OSError:
+                pass
+        port += 1
     return ports
 
 
