@@ -2,6 +2,7 @@
 #include "catalogue/metrics.h"
 
 #include "base/mem.h"
+#include "catalogue/screens.h"
 
 const struct metric_row metric_rows[] = {
     /* How many bytes of data L1 holds. 3 % is above the resolution of the sweep. */
@@ -50,7 +51,14 @@ const struct metric_row metric_rows[] = {
     {"compute.wrong_in.shared", JUDGE_NONE},
     {"compute.wrong_in.registers", JUDGE_NONE},
     {"compute.wrong_in.atomics", JUDGE_NONE},
-    {"compute.rate.int", JUDGE_NONE},
+    /* The screen for wrong results: counts by a rule, and digests, which GPUs that run the same
+     * machine code must have alike. */
+    {"compute.screen", JUDGE_NONE},
+    {"compute.screen_sm", JUDGE_NONE},
+    {"compute.code", JUDGE_NONE, .for_world = true},
+#define SCREEN_ROWS(id, name, words, host)                                                         \
+    {"compute.wrong_on." name, JUDGE_NONE}, {"compute.digest." name, JUDGE_NONE, .for_world = true},
+    SCREENS(SCREEN_ROWS){"compute.rate.int", JUDGE_NONE},
     {"compute.rate.fp32", JUDGE_LOWER, 0.005},
     {"compute.rate.fp64", JUDGE_LOWER, 0.005},
     {"compute.rate.mma_f16", JUDGE_LOWER, 0.005},

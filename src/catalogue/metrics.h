@@ -2,6 +2,7 @@
 #ifndef GPUMEMTOPO_CATALOGUE_METRICS_H
 #define GPUMEMTOPO_CATALOGUE_METRICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Conditions, besides the GPU's health, on which a figure can depend. */
@@ -28,6 +29,7 @@ struct metric_row {
     double few;    /* among two to four GPUs, one with a deviation below is not watched; 0: 0.05 */
     const char *unless;       /* not judged on GPUs that have this figure; NULL: judged on all */
     const char *place_metric; /* says how SMs are placed, if the figure depends on it; else NULL */
+    bool for_world;           /* in world files, although it is not judged as others */
     double peak_share; /* share of a specified peak that healthy GPUs reach; 0: not compared */
     /* Share of the figure that follows a condition: 1 if it is proportional to it. sm_clock is used
      * to compare figures at equal SM clock; the others can explain a loss. */

@@ -275,6 +275,31 @@ static const struct field check_answer_rows[] = {
 static const struct fields check_answer_fields = {
     FIELDS(struct device_check_answer, check_answer_rows)};
 
+static const struct field screen_rows[] = {
+    {FIELD_CHOICE(struct device_screen, path, device_screen_names)},
+    {FIELD(struct device_screen, target_ms, U32)},
+};
+static const struct fields screen_fields = {FIELDS(struct device_screen, screen_rows)};
+static const struct field screen_answer_rows[] = {
+    {FIELD(struct device_screen_answer, digest, U64)},
+    {FIELD(struct device_screen_answer, code, U64)},
+    {FIELD(struct device_screen_answer, as_host, BOOL)},
+    {FIELD(struct device_screen_answer, launches, U32)},
+    {FIELD(struct device_screen_answer, elapsed_ns, U64)},
+    {FIELD_COUNT(struct device_screen_answer, place_count)},
+    {FIELD_STRUCT_LIST(struct device_screen_answer, places, place_count, &place_fields)},
+};
+static const struct fields screen_answer_fields = {
+    FIELDS(struct device_screen_answer, screen_answer_rows)};
+
+static int screen_check(const struct device *device, const void *request, struct err *err)
+{
+    (void)device;
+    if ((unsigned)((const struct device_screen *)request)->path >= DEVICE_SCREEN_COUNT)
+        return err_set(err, -EINVAL, "no such path");
+    return 0;
+}
+
 static int unit_check(const struct device *device, const void *request, struct err *err)
 {
     (void)device;
@@ -903,6 +928,9 @@ static const struct device_call_row rows[DEVICE_CALL_COUNT] = {
     [DEVICE_CALL_WAY] = {ROW("way", &way_fields, &way_answer_fields, -ENOSYS,
                              "this device cannot use the way between the parts of L2"),
                          .check = way_check, .ask = way_ask},
+    [DEVICE_CALL_SCREEN] = {ROW("screen", &screen_fields, &screen_answer_fields, -ENOTSUP,
+                                "this device cannot screen its SMs"),
+                            .check = screen_check},
 };
 
 const struct device_call_row *device_call_row(enum device_call call)
@@ -991,6 +1019,8 @@ CALL_FUNCTION(device_stream_tickets, DEVICE_CALL_TICKETS, struct device_tickets,
 CALL_FUNCTION(device_test_memory, DEVICE_CALL_MEMORY, struct device_memory_test,
               struct device_memory_map)
 CALL_FUNCTION(device_check_unit, DEVICE_CALL_CHECK, struct device_check, struct device_check_answer)
+CALL_FUNCTION(device_screen_path, DEVICE_CALL_SCREEN, struct device_screen,
+              struct device_screen_answer)
 CALL_FUNCTION(device_map_sms, DEVICE_CALL_SM_MAP, struct device_sm_map, struct device_sm_map_answer)
 CALL_FUNCTION(device_chase_loaded, DEVICE_CALL_LOADED_CHASE, struct device_loaded_chase,
               struct device_loaded_chase_answer)
@@ -1017,6 +1047,7 @@ CALL_FUNCTION(device_share_host, DEVICE_CALL_SHARE, struct device_host_share,
     }
 CALL_FINI(device_memory_map_fini, struct device_memory_map, memory_map_fields)
 CALL_FINI(device_check_answer_fini, struct device_check_answer, check_answer_fields)
+CALL_FINI(device_screen_answer_fini, struct device_screen_answer, screen_answer_fields)
 CALL_FINI(device_tickets_answer_fini, struct device_tickets_answer, tickets_answer_fields)
 CALL_FINI(device_sm_map_answer_fini, struct device_sm_map_answer, map_answer_fields)
 CALL_FINI(device_load_answer_fini, struct device_load_answer, load_answer_fields)

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "catalogue/screens.h"
 #include "device/job.h"
 #include "schema/facts.h"
 
@@ -163,6 +164,33 @@ struct device_check_answer {
     size_t place_count;
     uint64_t operations, cycles; /* of an SM in all launches; the cycles of the median SM */
     uint64_t elapsed_ns;         /* of all launches */
+};
+
+/* The screen for wrong results: every warp of every SM executes the same program on the same
+ * operands of any bits (screen_program.h). */
+enum device_screen_path {
+#define DEVICE_SCREEN_NUMBER(id, name, words, host) DEVICE_SCREEN_##id,
+    SCREENS(DEVICE_SCREEN_NUMBER)
+#undef DEVICE_SCREEN_NUMBER
+        DEVICE_SCREEN_COUNT
+};
+extern const char *const device_screen_names[DEVICE_SCREEN_COUNT]; /* "int", "mma_f16" */
+bool device_screen_by_host(enum device_screen_path path);          /* the host knows the answer */
+
+struct device_screen {
+    enum device_screen_path path;
+    uint32_t target_ms; /* how long about */
+};
+struct device_screen_answer {
+    /* By SM, then by sub-core. Wrong is a hash that is not the host's, or, where that is not known
+     * or no warp has it, not that of most warps. */
+    struct device_check_place *places;
+    size_t place_count;
+    uint64_t digest; /* the hash of most warps in the first launch */
+    uint64_t code;   /* of the machine code: digests of other code are not compared */
+    bool as_host;    /* the digest is the host's; false if that is not known */
+    uint32_t launches;
+    uint64_t elapsed_ns; /* of all launches */
 };
 
 /* What each SM gets of L2 and of main memory. All blocks run at once, so that every SM has its
@@ -477,7 +505,8 @@ struct device_peers {
     CALL(TICKETS, stream_tickets)                                                                  \
     CALL(LOADED_CHASE, chase_loaded)                                                               \
     CALL(WAY, cross_way)                                                                           \
-    CALL(WALK, run_walk)
+    CALL(WALK, run_walk)                                                                           \
+    CALL(SCREEN, screen_path)
 
 #define DEVICE_CALL_NUMBER(name, function) DEVICE_CALL_##name,
 enum device_call {
@@ -546,6 +575,12 @@ void device_memory_map_fini(struct device_memory_map *map);
 int device_check_unit(struct device *device, const struct device_check *check,
                       struct device_check_answer *out_answer, struct err *err);
 void device_check_answer_fini(struct device_check_answer *answer);
+
+/* Screens a path on all SMs at once. -ENOTSUP for a path that the GPU does not have. out_answer is
+ * released by device_screen_answer_fini. */
+int device_screen_path(struct device *device, const struct device_screen *screen,
+                       struct device_screen_answer *out_answer, struct err *err);
+void device_screen_answer_fini(struct device_screen_answer *answer);
 
 /* Measures every SM. -EBUSY if another process uses the GPU, or if the blocks do not run at once.
  * out_answer is released by device_sm_map_answer_fini. */

@@ -19,6 +19,7 @@ const struct judge_stage judge_stages[] = {
     {"settings", "facts against the majority of the model", stage_settings, NULL},
     {"rules", "facts that need no peers", stage_rules, NULL},
     {"self_checks", "tests of the memory and of the SMs", stage_self_checks, NULL},
+    {"digests", "results of the screen that must be the same", stage_digests, NULL},
     {"counters", "errors that are corrected, during the survey and before", stage_counters, NULL},
     {"heat", "temperatures", stage_heat, NULL},
     {"tries", "workers that crashed, hung or failed", stage_tries, NULL},

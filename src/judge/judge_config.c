@@ -79,6 +79,7 @@ static int judge_read_metrics(const struct yaml_node *node, struct judge_config 
                                         .accuse = row->accuse > 0 ? row->accuse : row->floor,
                                         .few = row->few,
                                         .place_metric = row->place_metric,
+                                        .for_world = row->for_world,
                                         .peak_share = row->peak_share};
         memcpy(metric->follows, row->follows, sizeof metric->follows);
     }

@@ -69,7 +69,7 @@ void probe_end_link(struct probe_context *context);
 /* Marks the metric, if it exists, as noisy or adds a note, depending on context->link. */
 void probe_remark_link(struct probe_context *context, const char *metric);
 
-enum { PROBE_LIST_MAX = 24 };
+enum { PROBE_LIST_MAX = 40 };
 
 /* One row of the table. A probe is in one file, and the other files know only this of it. */
 struct probe {
@@ -127,6 +127,7 @@ extern const struct probe probe_main_latency;
 extern const struct probe probe_main_size;
 extern const struct probe probe_memory_whole;
 extern const struct probe probe_compute_check;
+extern const struct probe probe_compute_screen;
 extern const struct probe probe_load;
 extern const struct probe probe_instructions;
 extern const struct probe probe_tlb, probe_spectrum;

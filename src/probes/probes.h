@@ -10,7 +10,12 @@
 #include "device/device.h"
 #include "inventory/measure.h"
 
-enum probe_profile { PROFILE_QUICK, PROFILE_STANDARD, PROFILE_FULL };
+enum probe_profile {
+    PROFILE_QUICK,
+    PROFILE_STANDARD,
+    PROFILE_FULL,
+    PROFILE_NONE /* of a probe: only if it is named */
+};
 
 /* "quick", "standard", "full". -EINVAL for another word. */
 int probe_profile_parse(const char *word, enum probe_profile *out_profile);

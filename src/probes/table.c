@@ -41,6 +41,7 @@ const struct probe *const probe_table[] = {
     &probe_main_equal_write,
     &probe_main_equal_copy,
     &probe_compute_check,
+    &probe_compute_screen,
     &probe_l2_latency,
     &probe_l2_part_sms,
     &probe_l2_line,

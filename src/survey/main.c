@@ -56,7 +56,7 @@ static void put_version(struct strbuf *text)
 
 static int print_about(const struct survey_options *options)
 {
-    static const char *const profiles[] = {"quick", "standard", "full"};
+    static const char *const profiles[] = {"quick", "standard", "full", "named"};
     const enum survey_action action = options->action;
     struct strbuf text = {0};
     if (action == SURVEY_HELP)

@@ -61,7 +61,8 @@ static void wrong_sm(void **state)
 {
     (void)state;
     struct probed probed = {.model = MODEL, .list = "compute.check", .faulty = true};
-    probed.fault = (struct sim_fault){.kind = SIM_WRONG_SM, .sm = 5, .share = 0.9};
+    probed.fault =
+        (struct sim_fault){.kind = SIM_WRONG_SM, .sm = 5, .share = 0.9, .path = DEVICE_SCREEN_FP32};
     struct measures measures = probed_run(&probed);
     const struct measure *wrong = measures_get(&measures, "compute.wrong_in.fp32");
     assert_true(probed_value(&measures, "compute.wrong") == wrong->value);

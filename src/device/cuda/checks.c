@@ -336,7 +336,7 @@ static int launch_check(struct unit_check *check, uint64_t *out_ns, struct err *
     return rc ? rc : cuda_elapsed(gpu, gpu->events[0], gpu->events[1], out_ns, err);
 }
 
-static int sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, struct err *err)
+int cuda_sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, struct err *err)
 {
     for (uint32_t i = 0; i < gpu->base.limits.sm_count; i++)
         if (gpu->sm_ids[i] == sm_id) {
@@ -360,7 +360,7 @@ static int compare_hashes(struct unit_check *check, uint64_t *out_cycles, struct
     uint32_t sms = gpu->base.limits.sm_count;
     for (uint32_t i = 0; i < sms; i++) {
         uint32_t sm = 0;
-        int rc = sm_of(gpu, results[i].sm_id, &sm, err);
+        int rc = cuda_sm_of(gpu, results[i].sm_id, &sm, err);
         if (rc)
             return rc;
         check->cycles[i] = 0;

@@ -51,6 +51,28 @@ static bool has_machine_code(const struct flavour *flavour, int capability)
     return false;
 }
 
+/* A fat binary begins with a magic number, a version, the bytes of this head and those behind it.
+ */
+static uint64_t fatbin_bytes(const unsigned char *fatbin)
+{
+    uint16_t head;
+    uint64_t behind;
+    memcpy(&head, fatbin + 6, sizeof head);
+    memcpy(&behind, fatbin + 8, sizeof behind);
+    return head + behind;
+}
+
+uint64_t flavour_code(const struct flavour *flavour, enum cuda_kernels file, int capability,
+                      int driver)
+{
+    const unsigned char *fatbin = flavour->fatbins[file];
+    uint64_t hash = 0xcbf29ce484222325u, bytes = fatbin_bytes(fatbin);
+    for (uint64_t i = 0; i < bytes; i++)
+        hash = (hash ^ fatbin[i]) * 0x100000001b3u;
+    return has_machine_code(flavour, capability) ? hash
+                                                 : (hash ^ (uint64_t)driver) * 0x100000001b3u;
+}
+
 /* The oldest driver with which the flavour runs on the GPU; 0: no driver does. */
 static int needed_driver(const struct flavour *flavour, int capability)
 {

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -14,6 +15,7 @@
     X(CLUSTER, cluster, argument)                                                                  \
     X(LOAD, load, argument)                                                                        \
     X(MEMORY, memory, argument)                                                                    \
+    X(SCREEN, screen, argument)                                                                    \
     X(SHARED_LOAD, shared_load, argument)                                                          \
     X(SM_MAP, sm_map, argument)                                                                    \
     X(STREAM, stream, argument)
@@ -42,6 +44,11 @@ int flavour_oldest_driver(void);
  * one with PTX; of those that GPUMEMTOPO_CUDA_TOOLKIT names, such as 11.8, if it is set. capability
  * is 90 for 9.0. -ENOTSUP, with what would serve, if none runs on this GPU with this driver. */
 int flavour_choose(int capability, int driver, const struct flavour **out_flavour, struct err *err);
+
+/* Names the machine code of a file of kernels: equal on GPUs that run the same. What a driver
+ * compiled is other code than that of another driver. */
+uint64_t flavour_code(const struct flavour *flavour, enum cuda_kernels file, int capability,
+                      int driver);
 
 bool flavour_is_built(const struct flavour *flavour, int arch);
 

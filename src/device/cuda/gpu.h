@@ -144,6 +144,8 @@ int cuda_set_current(const struct cuda_gpu *gpu, struct err *err);
 int cuda_load_kernels(struct cuda_gpu *gpu, enum cuda_kernels file, struct err *err);
 int cuda_find_kernel(struct cuda_gpu *gpu, enum cuda_kernels file, const char *name,
                      CUfunction *out_function, struct err *err);
+/* The index of the SM with this id of the hardware. */
+int cuda_sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, struct err *err);
 int cuda_record(const struct cuda_gpu *gpu, CUevent event, CUstream stream, struct err *err);
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
                 uint32_t shared_bytes, void **parameters, struct err *err);

@@ -96,6 +96,19 @@ struct kernel_check_result {
     uint32_t sm_id, reserved;
 };
 
+/* What a screen does (screen.cu). One block per SM; results as those of a check. */
+#define KERNEL_SCREEN_EVERY_WORD UINT32_MAX
+struct kernel_screen_flip {
+    uint32_t block, thread, word; /* the word's number in a period, or every word */
+    uint32_t bits, stuck;         /* toggled, or stuck at 1; 0: none */
+    uint32_t chance;              /* of each visit, in 2^-32 */
+};
+struct kernel_screen {
+    uint64_t results; /* address of one kernel_check_result per block */
+    uint32_t periods, launch;
+    struct kernel_screen_flip flip; /* the armed build only */
+};
+
 /* Maps of the SMs (sm_map.cu). Every SM is full of blocks, which wait for each other at the gate.
  */
 enum {

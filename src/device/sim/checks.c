@@ -179,7 +179,8 @@ static uint32_t draw_wrong(const struct sim_model *model, enum device_unit unit,
                            uint32_t count, struct rng *rng)
 {
     uint32_t wrong = 0;
-    if (unit != DEVICE_UNIT_FP32 || model->wrong_share <= 0 ||
+    if (unit != DEVICE_UNIT_FP32 || model->wrong_path != DEVICE_SCREEN_FP32 ||
+        model->wrong_share <= 0 ||
         place != (size_t)model->wrong_sm * DEVICE_SUB_CORES + WRONG_SUB_CORE)
         return 0;
     for (uint32_t i = 0; i < count; i++)

@@ -56,7 +56,8 @@ static const struct fault_kind {
     [SIM_DEAD_DRIVER] = {"dead_driver"},
     [SIM_WEAK_REGION] = {"weak_region", {"bytes", "share", "?ns", "?corrected"}},
     [SIM_BIT_ERROR] = {"bit_error", {"bytes", "?count"}},
-    [SIM_WRONG_SM] = {"wrong_sm", {"sm", "share"}},
+    [SIM_WRONG_SM] = {"wrong_sm", {"sm", "share", "?path"}},
+    [SIM_WRONG_CARD] = {"wrong_card", {"path"}},
     [SIM_FALLS_UNDER_LOAD] = {"falls_under_load",
                               {"share", "?seconds", "?reason"},
                               .may_change = true},
@@ -75,6 +76,9 @@ static const char *const reason_words[] = {
     [SIM_BY_NOTHING] = "none",
     NULL,
 };
+
+#define PATH_WORD(id, name, words, host) name,
+static const char *const path_words[] = {SCREENS(PATH_WORD) NULL};
 
 const char *const sim_per_words[] = {"gpu", "node", "rack", NULL};
 
@@ -106,6 +110,7 @@ static const struct yaml_field parameters[] = {
     {"bytes", YAML_BYTES, offsetof(struct fault_text, fault.bytes), .max = 0x1p41},
     {"tries", YAML_U32, offsetof(struct fault_text, fault.tries), .min = 1, .max = 100},
     {"reason", YAML_WORD, offsetof(struct fault_text, fault.reason), .words = reason_words},
+    {"path", YAML_WORD, offsetof(struct fault_text, fault.path), .words = path_words},
     {"hidden", YAML_BOOL, offsetof(struct fault_text, fault.hidden)},
     {"reported", YAML_BOOL, offsetof(struct fault_text, fault.reported)},
     {"pending", YAML_BOOL, offsetof(struct fault_text, fault.pending)},
@@ -178,7 +183,9 @@ static int fault_read_when(const struct yaml_node *node, int kind, struct sim_wh
 int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *out_fault,
                    struct sim_fault_place *out_place, struct err *err)
 {
-    struct fault_text text = {.fault = {.count = 1, .peer = SIM_ANY_PEER}, .place = {.hits = 1}};
+    struct fault_text text = {
+        .fault = {.count = 1, .peer = SIM_ANY_PEER, .path = DEVICE_SCREEN_FP32},
+        .place = {.hits = 1}};
     struct yaml_field fields[FIELDS_MAX];
     const struct yaml_node *kind = yaml_get(node, "kind");
     if (yaml_expect(node, YAML_MAPPING, err))
@@ -359,6 +366,7 @@ static int harm_sm(struct sim_model *model, const struct sim_fault *fault, struc
     }
     model->wrong_sm = fault->sm;
     model->wrong_share = fault->share;
+    model->wrong_path = fault->path;
     return 0;
 }
 
@@ -559,6 +567,10 @@ int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, stru
     case SIM_SLOW_SM:
     case SIM_WRONG_SM:
         return harm_sm(model, fault, err);
+    case SIM_WRONG_CARD:
+        model->wrong_path = fault->path;
+        model->wrong_card = true;
+        return 0;
     case SIM_L1_WAYS:
         return lose_l1(model, fault, err);
     case SIM_MEMORY_HELD:

@@ -69,7 +69,8 @@ enum sim_fault_kind {
     SIM_DEAD_DRIVER,  /* the driver of the node lists no GPU */
     SIM_WEAK_REGION,  /* share: the 64 MiB of memory that hold byte `bytes` take so much longer */
     SIM_BIT_ERROR,    /* from byte `bytes` on, bit 5 of `count` words of 8 bytes is always 1 */
-    SIM_WRONG_SM,     /* sub-core 2 of this SM has a wrong bit in `share` of its FP32 checks */
+    SIM_WRONG_SM,     /* sub-core 2 of this SM has a wrong bit in `share` of its checks of `path` */
+    SIM_WRONG_CARD,   /* all SMs compute `path` wrong, and alike */
     SIM_FALLS_UNDER_LOAD, /* after `seconds` of load the SM clock falls by share, reason */
     SIM_DEAD_LINK,        /* peer: copies over the links of the GPU, or to this peer, fail */
     SIM_SLOW_LINK,        /* share, ns, peer: they take 1 + share times as long, loads ns more */
@@ -123,6 +124,7 @@ struct sim_fault {
     double seconds;
     int reason; /* of SIM_SM_CLOCK: enum sim_reason */
     int state;  /* of SIM_FABRIC: enum sim_fabric */
+    int path;   /* enum device_screen_path */
     bool reported, hidden, pending, failed;
     char text[SIM_TEXT_MAX];
     struct sim_health_value {

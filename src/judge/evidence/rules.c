@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "catalogue/facts.h"
+#include "catalogue/screens.h"
 #include "inventory/fabric.h"
 #include "inventory/xid.h"
 #include "judge/conditions.h"
@@ -334,7 +335,17 @@ static const struct self_check {
     WRONG_IN("shared", "shared memory"),
     WRONG_IN("registers", "registers"),
     WRONG_IN("atomics", "atomics"),
-};
+/* Told, never more: the kernels of the screen have not run on a GPU yet. */
+#define WRONG_ON(id, name, words, host)                                                            \
+    {"compute.wrong_on." name,                                                                     \
+     "compute.screen_sm",                                                                          \
+     EVIDENCE_HINT,                                                                                \
+     VERDICT_FAILING,                                                                              \
+     "screens of the " words " with a wrong result: ",                                             \
+     "most on SM ",                                                                                \
+     "",                                                                                           \
+     ""},
+    SCREENS(WRONG_ON)};
 
 void stage_self_checks(struct judge *judge)
 {

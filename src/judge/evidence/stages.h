@@ -14,6 +14,7 @@ void stage_rules(struct judge *judge);         /* rules.c */
 void stage_self_checks(struct judge *judge);   /* rules.c */
 void stage_counters(struct judge *judge);      /* counters.c */
 void stage_heat(struct judge *judge);          /* heat.c */
+void stage_digests(struct judge *judge);       /* digests.c */
 void stage_tries(struct judge *judge);         /* tries.c */
 void stage_figures(struct judge *judge);       /* figures.c */
 void stage_groups(struct judge *judge);        /* divided.c */

@@ -84,7 +84,7 @@ static const struct judge_metric *rule_of(const struct share *share, const char 
         const struct judge_metric *rule = &share->config->metrics[i];
         needed |= str_equal(rule->place_metric, metric);
         if (str_equal(rule->metric, metric)) {
-            needed |= rule->worse != JUDGE_NONE;
+            needed |= rule->worse != JUDGE_NONE || rule->for_world;
             found = rule;
         }
     }

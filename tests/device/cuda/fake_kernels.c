@@ -11,6 +11,7 @@
 
 #include "device/check_program.h"
 #include "device/device.h"
+#include "device/screen_program.h"
 #include "fake_cluster.h"
 #include "fake_code.h"
 
@@ -206,6 +207,26 @@ static void run_check(const char *name, unsigned grid, unsigned block,
     }
 }
 
+/* The screen, in the same way: the host's hash, or one that all SMs have. */
+static void run_screen(const char *name, unsigned grid, unsigned block,
+                       const struct kernel_screen *screen)
+{
+    const char *text = getenv("FAKE_CUDA_WRONG");
+    unsigned wrong = text ? (unsigned)strtoul(text, NULL, 10) : UINT_MAX;
+    struct kernel_check_result *results = (struct kernel_check_result *)(uintptr_t)screen->results;
+    unsigned path = 0;
+    uint64_t hash = 0;
+    while (strcmp(device_screen_names[path], name) != 0)
+        path++;
+    if (!screen_host_hash((enum device_screen_path)path, &hash))
+        hash = 1000 + path;
+    for (unsigned i = 0; i < grid; i++) {
+        results[i].sm_id = sm_ids[i];
+        for (uint32_t w = 0; w < block / CHECK_LANES; w++)
+            results[i].hashes[w] = hash + (i == wrong);
+    }
+}
+
 /* Every block of a launch has a number from 0 on. Warps share chunks only if there are fewer of
  * them than warps, and have as many as there are, up to eight. The first launch brings into L2 what
  * the others read: all but a part of a share. */
@@ -378,6 +399,8 @@ void fake_kernels_run(const char *name, unsigned grid, unsigned block, void **pa
         run_memory(name, parameters[0]);
     else if (strcmp(name, "memory_exchange") == 0)
         run_exchange(*(const struct kernel_region *)parameters[0]);
+    else if (strncmp(name, "screen_", 7) == 0)
+        run_screen(name + 7, grid, block, parameters[0]);
     else if (strncmp(name, "check_", 6) == 0)
         run_check(name + 6, grid, block, parameters[0]);
     else if (strcmp(name, "sm_map_read") == 0)

@@ -215,6 +215,40 @@ static void unit_checks(void **state)
     assert_int_equal(device_check_unit(device, &none, &answer, &err), -EINVAL);
 }
 
+/* The same for the screen; the digests are the host's where it knows them. */
+static void screens(void **state)
+{
+    (void)state;
+    uint32_t found = 0;
+    for (int wrong = 0; wrong < 2; wrong++)
+        for (int path = 0; path < DEVICE_SCREEN_COUNT; path++) {
+            const struct device_screen screen = {(enum device_screen_path)path, 1};
+            struct device_screen_answer answer;
+            struct err err = {0};
+            if (wrong)
+                setenv("FAKE_CUDA_WRONG", "1", 1);
+            int rc = device_screen_path(device, &screen, &answer, &err);
+            unsetenv("FAKE_CUDA_WRONG");
+            if (rc == -ENOTSUP)
+                continue;
+            assert_int_equal(rc, 0);
+            assert_true(answer.launches > 0 && answer.code && answer.digest);
+            assert_true(answer.as_host == device_screen_by_host(screen.path));
+            for (size_t i = 0; i < answer.place_count; i++) {
+                bool expected = wrong && i / DEVICE_SUB_CORES == 1;
+                assert_true(answer.places[i].count > 0);
+                assert_int_equal(answer.places[i].wrong, expected ? answer.places[i].count : 0);
+            }
+            device_screen_answer_fini(&answer);
+            found++;
+        }
+    assert_true(found > 10);
+    const struct device_screen none = {DEVICE_SCREEN_COUNT, 1};
+    struct device_screen_answer answer;
+    struct err err = {0};
+    assert_int_equal(device_screen_path(device, &none, &answer, &err), -EINVAL);
+}
+
 /* SMs read in their turns, alone or together, and every one has its own value. */
 static void sm_maps(void **state)
 {
@@ -406,6 +440,7 @@ int main(void)
         cmocka_unit_test(shorter_arrays_after_far_ones),
         cmocka_unit_test(memory_that_is_too_little_is_given_back),
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(screens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sm_maps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(chases_under_load, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ways, set_up, tear_down),

@@ -1,0 +1,196 @@
+/* The screen for wrong results on a GPU: one block per SM, the same program in all warps, launched
+ * again and again; every warp's hash compared with what it must be. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+#include "device/cuda/gpu.h"
+#include "device/cuda/kernels.h"
+#include "device/screen_program.h"
+
+enum {
+    SHARED_BYTES_LEFT = 8192, /* for what a kernel declares itself */
+    WGMMA_ONLY = 90,
+};
+
+/* How each path is launched. newest: the only compute capability that has it; 0: all newer ones. */
+static const struct path_launch {
+    const char *kernel;
+    uint32_t warps;
+    int oldest, newest;
+} launches[DEVICE_SCREEN_COUNT] = {
+    [DEVICE_SCREEN_INT] = {"screen_int", 32, 0, 0},
+    [DEVICE_SCREEN_FP32] = {"screen_fp32", 32, 0, 0},
+    [DEVICE_SCREEN_FP64] = {"screen_fp64", 32, 0, 0},
+    [DEVICE_SCREEN_HALF] = {"screen_half", 32, 60, 0},
+    [DEVICE_SCREEN_SPECIAL] = {"screen_special", 32, 0, 0},
+    [DEVICE_SCREEN_CONVERT] = {"screen_convert", 32, 0, 0},
+    [DEVICE_SCREEN_LANES] = {"screen_lanes", 32, 0, 0},
+    [DEVICE_SCREEN_MMA_F16] = {"screen_mma_f16", 16, 80, 0},
+    [DEVICE_SCREEN_MMA_BF16] = {"screen_mma_bf16", 16, 80, 0},
+    [DEVICE_SCREEN_MMA_TF32] = {"screen_mma_tf32", 16, 80, 0},
+    [DEVICE_SCREEN_MMA_INT8] = {"screen_mma_int8", 16, 80, 0},
+    [DEVICE_SCREEN_MMA_FP64] = {"screen_mma_fp64", 16, 80, 0},
+    [DEVICE_SCREEN_WGMMA_F16] = {"screen_wgmma_f16", 8, 90, WGMMA_ONLY},
+    [DEVICE_SCREEN_WGMMA_BF16] = {"screen_wgmma_bf16", 8, 90, WGMMA_ONLY},
+    [DEVICE_SCREEN_WGMMA_FP8] = {"screen_wgmma_fp8", 8, 90, WGMMA_ONLY},
+};
+
+struct screening {
+    struct cuda_gpu *gpu;
+    const struct device_screen *asked;
+    struct device_screen_answer *answer;
+    const struct path_launch *how;
+    CUfunction kernel;
+    uint32_t shared_bytes;
+    uint64_t expected;
+};
+
+/* A block takes most of its SM's shared memory, so that an SM holds only one. */
+static int screen_prepare(struct screening *screening, struct err *err)
+{
+    struct cuda_gpu *gpu = screening->gpu;
+    struct device_screen_answer *answer = screening->answer;
+    const struct path_launch *how = screening->how;
+    int major = 0, minor = 0;
+    int rc = cuda_capability(gpu, &major, &minor, err);
+    if (rc)
+        return rc;
+    int capability = 10 * major + minor;
+    if (capability < how->oldest || (how->newest && capability > how->newest))
+        return err_set(err, -ENOTSUP, "%s: not on GPUs of compute capability %d.%d",
+                       device_screen_names[screening->asked->path], major, minor);
+    rc = cuda_find_kernel(gpu, CUDA_KERNELS_SCREEN, how->kernel, &screening->kernel, err);
+    if (rc)
+        return rc;
+    screening->shared_bytes = (uint32_t)gpu->base.limits.shared_bytes_max - SHARED_BYTES_LEFT;
+    answer->code =
+        flavour_code(gpu->flavour, CUDA_KERNELS_SCREEN, capability, gpu->driver->version);
+    answer->place_count = (size_t)gpu->base.limits.sm_count * DEVICE_SUB_CORES;
+    answer->places = mem_array(answer->place_count, sizeof *answer->places);
+    rc = cuda_check(gpu,
+                    gpu->driver->cuFuncSetAttribute(screening->kernel,
+                                                    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                    (int)screening->shared_bytes),
+                    "cuFuncSetAttribute", err);
+    if (rc)
+        return rc;
+    return staging_grow(gpu, &gpu->results,
+                        gpu->base.limits.sm_count * sizeof(struct kernel_check_result), err);
+}
+
+static int screen_launch(struct screening *screening, uint64_t *out_ns, struct err *err)
+{
+    struct cuda_gpu *gpu = screening->gpu;
+    struct kernel_screen parameters = {.results = gpu->results.device,
+                                       .periods = SCREEN_PERIODS,
+                                       .launch = screening->answer->launches};
+    void *pointers[] = {&parameters};
+    uint32_t sms = gpu->base.limits.sm_count;
+    int rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
+    if (rc)
+        return rc;
+    rc = cuda_launch(gpu, screening->kernel, sms, screening->how->warps * CHECK_LANES,
+                     screening->shared_bytes, pointers, err);
+    if (rc)
+        return rc;
+    rc = cuda_record(gpu, gpu->events[1], gpu->streams[0], err);
+    if (rc)
+        return rc;
+    rc = staging_download(gpu, &gpu->results, sms * sizeof(struct kernel_check_result), err);
+    if (rc)
+        return rc;
+    rc = cuda_wait(gpu, err);
+    return rc ? rc : cuda_elapsed(gpu, gpu->events[0], gpu->events[1], out_ns, err);
+}
+
+static int by_hash(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The hash of most warps, and whether any warp has the one that is asked for. */
+static uint64_t most_frequent(const struct screening *screening, uint64_t asked, bool *out_found)
+{
+    const struct cuda_gpu *gpu = screening->gpu;
+    const struct kernel_check_result *results = gpu->results.host;
+    size_t count = 0, most = 0, warps = screening->how->warps;
+    uint64_t *hashes = mem_array(gpu->base.limits.sm_count * warps, sizeof *hashes), found = 0;
+    for (uint32_t i = 0; i < gpu->base.limits.sm_count; i++)
+        for (size_t w = 0; w < warps; w++)
+            hashes[count++] = results[i].hashes[w];
+    sort_stable(hashes, count, sizeof *hashes, by_hash);
+    *out_found = false;
+    for (size_t i = 0, same = 0; i < count; i++) {
+        same = i && hashes[i] == hashes[i - 1] ? same + 1 : 1;
+        found = same > most ? hashes[i] : found;
+        most = same > most ? same : most;
+        *out_found |= hashes[i] == asked;
+    }
+    free(hashes);
+    return found;
+}
+
+static void screen_find_expected(struct screening *screening)
+{
+    struct device_screen_answer *answer = screening->answer;
+    uint64_t host = 0;
+    bool known = screen_host_hash(screening->asked->path, &host), found = false;
+    answer->digest = most_frequent(screening, host, &found);
+    answer->as_host = known && answer->digest == host;
+    screening->expected = known && found ? host : answer->digest;
+}
+
+static int screen_compare(struct screening *screening, struct err *err)
+{
+    const struct cuda_gpu *gpu = screening->gpu;
+    const struct kernel_check_result *results = gpu->results.host;
+    for (uint32_t i = 0; i < gpu->base.limits.sm_count; i++) {
+        uint32_t sm = 0;
+        int rc = cuda_sm_of(gpu, results[i].sm_id, &sm, err);
+        if (rc)
+            return rc;
+        for (uint32_t w = 0; w < screening->how->warps; w++) {
+            struct device_check_place *place =
+                &screening->answer->places[sm * DEVICE_SUB_CORES + w % DEVICE_SUB_CORES];
+            place->count++;
+            if (results[i].hashes[w] == screening->expected)
+                continue;
+            place->wrong++;
+            place->wrong_hash = results[i].hashes[w];
+        }
+    }
+    return 0;
+}
+
+static int screen_run(struct screening *screening, struct err *err)
+{
+    struct device_screen_answer *answer = screening->answer;
+    uint64_t target_ns = (uint64_t)screening->asked->target_ms * 1000000, ns = 0;
+    do {
+        int rc = screen_launch(screening, &ns, err);
+        if (rc)
+            return rc;
+        if (!answer->launches++)
+            screen_find_expected(screening);
+        rc = screen_compare(screening, err);
+        if (rc)
+            return rc;
+        answer->elapsed_ns += ns;
+    } while (ns && answer->elapsed_ns + ns / 2 < target_ns);
+    return 0;
+}
+
+int cuda_screen_path(struct device *device, const void *request, void *answer, struct err *err)
+{
+    struct screening screening = {.gpu = cuda_of(device), .asked = request, .answer = answer};
+    screening.how = &launches[screening.asked->path];
+    int rc = cuda_set_current(screening.gpu, err);
+    if (rc)
+        return rc;
+    rc = screen_prepare(&screening, err);
+    return rc ? rc : screen_run(&screening, err);
+}

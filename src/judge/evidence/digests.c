@@ -1,0 +1,124 @@
+/* Digests of the screen for wrong results: GPUs that run the same machine code must agree. This
+ * finds the GPU whose SMs are all wrong alike, and needs no file of right answers. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+#include "base/str.h"
+#include "catalogue/screens.h"
+#include "judge/evidence/stages.h"
+#include "judge/model.h"
+#include "judge/world.h"
+
+enum { AGREE_MIN = 3 }; /* GPUs that say what is right, if they are two thirds of all */
+
+static const char CODE[] = "compute.code";
+
+static const struct digest_metric {
+    const char *metric, *words;
+} digest_metrics[] = {
+#define DIGEST_METRIC(id, name, words, host) {"compute.digest." name, words},
+    SCREENS(DIGEST_METRIC)};
+
+struct digest {
+    double code, value;
+    uint32_t gpu;
+};
+
+static int by_code_and_value(const void *a, const void *b)
+{
+    const struct digest *x = a, *y = b;
+    if (x->code != y->code)
+        return x->code < y->code ? -1 : 1;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+/* The most frequent value of digests in order, and how many have it. */
+static double most_frequent(const struct digest *digests, size_t count, size_t *out_most)
+{
+    double found = NAN;
+    *out_most = 0;
+    for (size_t i = 0, same = 0; i < count; i++) {
+        same = i && digests[i].value == digests[i - 1].value ? same + 1 : 1;
+        found = same > *out_most ? digests[i].value : found;
+        *out_most = same > *out_most ? same : *out_most;
+    }
+    return found;
+}
+
+/* What all GPUs elsewhere have, with the same code, if they are enough; NaN: not known. */
+static double value_elsewhere(const struct judge *judge, const struct digest *digest,
+                              const char *metric, uint32_t *out_count)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct world_peers peers =
+        model_world(judge, &fleet->populations[fleet->gpus[digest->gpu].population], metric);
+    const struct world_figure *code =
+        peers.population ? world_find_figure(peers.population, CODE) : NULL;
+    if (!peers.figure || !code || peers.figure->n < AGREE_MIN || code->median != digest->code ||
+        code->quantiles[0] != code->quantiles[WORLD_QUANTILES - 1] ||
+        peers.figure->quantiles[0] != peers.figure->quantiles[WORLD_QUANTILES - 1])
+        return NAN;
+    *out_count = peers.figure->n;
+    return peers.figure->median;
+}
+
+/* GPUs that run the same code. */
+static void judge_digests(struct judge *judge, const struct digest_metric *metric,
+                          const struct digest *digests, size_t count)
+{
+    size_t most = 0;
+    double right = most_frequent(digests, count, &most);
+    bool known = most >= AGREE_MIN && 3 * most >= 2 * count;
+    for (size_t i = 0; i < count; i++) {
+        const struct digest *digest = &digests[i];
+        uint32_t elsewhere = 0;
+        char *text = NULL;
+        double wanted = known ? right : value_elsewhere(judge, digest, metric->metric, &elsewhere);
+        if (digest->value == wanted || (isnan(wanted) && most == count))
+            continue;
+        if (known)
+            text =
+                str_format("%s give another result than on %zu of %zu GPUs with the same program",
+                           metric->words, most, count);
+        else if (elsewhere)
+            text =
+                str_format("%s give another result than on %u GPUs elsewhere with the same program",
+                           metric->words, elsewhere);
+        else
+            text =
+                str_format("%s do not give the same result on %zu GPUs with the same program: too "
+                           "few agree to tell who is right",
+                           metric->words, count);
+        /* Told, never more: the kernels of the screen have not run on a GPU yet. */
+        findings_add_rule(judge, digest->gpu, metric->metric, EVIDENCE_HINT, VERDICT_FAILING,
+                          digest->value, text);
+    }
+}
+
+void stage_digests(struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    struct digest *digests = mem_array(fleet->count ? fleet->count : 1, sizeof *digests);
+    for (size_t g = 0; g < fleet->group_count; g++)
+        for (size_t m = 0; m < COUNT_OF(digest_metrics); m++) {
+            const struct group *model = &fleet->groups[g];
+            size_t count = 0;
+            for (size_t i = 0; i < model->count; i++) {
+                uint32_t gpu = model->members[i];
+                const struct digest digest = {
+                    fleet_value(fleet, CODE, gpu, false),
+                    fleet_value(fleet, digest_metrics[m].metric, gpu, false), gpu};
+                if (isfinite(digest.code) && isfinite(digest.value))
+                    digests[count++] = digest;
+            }
+            sort_stable(digests, count, sizeof *digests, by_code_and_value);
+            for (size_t i = 0, end; i < count; i = end) {
+                for (end = i + 1; end < count && digests[end].code == digests[i].code;)
+                    end++;
+                judge_digests(judge, &digest_metrics[m], digests + i, end - i);
+            }
+        }
+    free(digests);
+}

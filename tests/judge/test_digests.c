@@ -1,0 +1,79 @@
+/* Digests of the screen: GPUs that run the same machine code must agree. */
+#include "made.h"
+
+#include <stdio.h>
+
+#include "../check.h"
+#include "judge/world.h"
+
+enum { COUNT = 8, WRONG = 3, RIGHT = 123456 };
+
+static void add(struct gpu_result *gpu, const char *metric, double value)
+{
+    measures_add(&gpu->measures, metric, value, "id", "made");
+}
+
+static struct gpu_result *fleet_with(double code_of_wrong)
+{
+    struct gpu_result *gpus = made_fleet(COUNT, 3);
+    for (size_t i = 0; i < COUNT; i++) {
+        add(&gpus[i], "compute.code", i == WRONG ? code_of_wrong : 7);
+        add(&gpus[i], "compute.digest.half", i == WRONG ? 99 : RIGHT);
+        add(&gpus[i], "compute.digest.int", RIGHT);
+    }
+    return gpus;
+}
+
+static void one_of_many(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = fleet_with(7);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    const struct inventory_outlier *entry = made_watched(&inventory, gpus[WRONG].uuid);
+    assert_int_equal(inventory.watch_count, 1);
+    assert_string_equal(
+        made_finding(entry, "compute.digest.half")->cause,
+        "FP16 and BF16 units give another result than on 7 of 8 GPUs with the same program");
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* Another driver compiled other code: that is no fault. */
+static void other_code(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = fleet_with(8);
+    struct inventory inventory = made_judged(gpus, COUNT);
+    assert_int_equal(inventory.watch_count + inventory.total_outliers, 0);
+    inventory_fini(&inventory);
+    made_free(gpus, COUNT);
+}
+
+/* Of two, nobody knows who is right; alone, nothing is known. */
+static void too_few(void **state)
+{
+    (void)state;
+    for (size_t count = 1; count <= 2; count++) {
+        struct gpu_result *gpus = fleet_with(7);
+        struct inventory inventory = made_judged(gpus + WRONG - count + 1, count);
+        assert_int_equal(inventory.watch_count, count == 2 ? 2 : 0);
+        if (count == 2)
+            assert_string_equal(
+                made_finding(made_watched(&inventory, gpus[WRONG].uuid), "compute.digest.half")
+                    ->cause,
+                "FP16 and BF16 units do not give the same result on 2 GPUs with the same program: "
+                "too few agree to tell who is right");
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_of_many),
+        cmocka_unit_test(other_code),
+        cmocka_unit_test(too_few),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
