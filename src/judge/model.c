@@ -10,29 +10,16 @@
 #include "base/str.h"
 #include "cpd/cpd.h"
 #include "judge/conditions.h"
+#include "judge/placement.h"
 #include "judge/robust.h"
 #include "judge/world.h"
-
-double model_constants[MODEL_CONSTANTS] = {
-    [LEVELS_APART] = 0.025, [SITES_APART] = 0.0025,  [PRIOR_PART] = 1.0 / 24,
-    [PRIOR_DOF] = 3,        [WORLD_SURE] = 0.7,      [KIND_DOF] = 4,
-    [SPREAD_PART] = 0.25,   [RESOLUTION] = 0.001,    [OWN_PART] = 0.5,
-    [SHARE_FOUND] = 0.03,   [SHARE_STATED] = 0.15,   [TAIL_DOF] = 8,
-    [CONTRADICTION] = 3,    [SHARP_SCORE] = 6,       [NEAR_END] = 0.75,
-    [BEYOND_MAX] = 0.05,    [BUILT_APART] = 0.045,   [FEW_LOSS] = 0.1,
-    [FULL_SURVEY] = 128,    [WATCHED_SHARE] = 0.005, [CORRELATION] = 0.5,
-    [WATCH_OWN] = 1.5,      [JOIN_SCORE] = 2,        [SECOND_SCORE] = 3,
-    [PLACES_APART] = 0.02,
-};
 
 enum {
     SLOPE_MIN = 32,    /* GPUs needed to find how a figure follows the clock */
     TAIL_MIN = 200,    /* deviations needed to find the tails of all metrics together */
     OWN_TAIL = 100,    /* ... and of one metric, if they are heavier */
-    OTHERS_MAX = 16,   /* in a kind of so few, each GPU is compared with the others alone */
     KIND_MIN = 8,      /* a kind of fewer may scatter much more than the others, unseen */
     WORLD_DOF_MAX = 8, /* GPUs that the scatter of the world counts as, at most */
-    PLACES_MAX = 16,   /* ways to place SMs; what the others do is not known */
 };
 
 /* The clocks must differ by this share to find how a figure follows them. */
@@ -49,6 +36,16 @@ const struct usual_figure *model_figure(const struct judge *judge, uint32_t gpu,
 {
     size_t population = judge->fleet.gpus[gpu].population;
     return &judge->figures[population * judge->basis.config->metric_count + metric];
+}
+
+double model_share_of_usual(const struct judge *judge, uint32_t gpu, size_t metric)
+{
+    const struct usual_figure *usual = model_figure(judge, gpu, metric);
+    const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
+    if (!cell || !usual->usable || !fleet_judged(&judge->fleet.gpus[gpu]) ||
+        judge->other_hardware[gpu])
+        return NAN;
+    return cell->value / usual->level * judge_clock_factor(judge, usual->clock_share, gpu);
 }
 
 /* Newton's method for the logarithm of the tail, which is concave: it comes from above. */
@@ -90,13 +87,6 @@ struct figure_kind {
     struct world_peers world;
 };
 
-/* What GPUs whose SMs are placed in one way, which is not the usual one, have of the figure. */
-struct placement {
-    double place;         /* as the metric says it */
-    double effect, error; /* factor, and its standard deviation */
-    size_t n;             /* GPUs behind it */
-};
-
 /* One metric of one model. Figures are at the usual SM clock and lie kind by kind. */
 struct figure_view {
     struct judge *judge;
@@ -107,11 +97,10 @@ struct figure_view {
     uint32_t *gpus;
     double *values, *ratios, *spreads, *scratch;
     struct figure_kind *kind;
-    size_t *kind_of;                   /* per population of the model */
-    const bool *left_out;              /* per GPU */
-    const struct metric_column *place; /* NULL: the figure does not depend on it */
-    struct placement placements[PLACES_MAX];
-    size_t placement_count;
+    size_t *kind_of;                    /* per population of the model */
+    const bool *left_out;               /* per GPU */
+    const struct metric_column *places; /* NULL: the figure does not depend on them */
+    struct placements placements;
     double clock_share, share_error, step;
     struct robust_fit pooled; /* of the deviations inside the kinds */
     double pooled_dof;
@@ -196,59 +185,17 @@ bool model_world_knows(const struct judge *judge, const struct group *model)
     return false;
 }
 
-/* The way in which GPUs elsewhere have their SMs placed, if most have the same. */
-static double place_elsewhere(const struct figure_view *view, const struct figure_kind *kind)
-{
-    const struct world_figure *figure =
-        kind->world.population ? world_find_figure(kind->world.population, view->rule->place_metric)
-                               : NULL;
-    const size_t middle = WORLD_QUANTILES / 2;
-    return figure && figure->quantiles[middle - 1] == figure->quantiles[middle + 1] ? figure->median
-                                                                                    : NAN;
-}
-
-/* The way in which most GPUs of a kind have their SMs placed. If these are few, that of those
- * elsewhere; if that is not known, that of half of the GPUs. */
+/* How most GPUs of a kind have their SMs placed. */
 static double kind_find_place(const struct figure_view *view, size_t k)
 {
-    const struct fleet *fleet = &view->judge->fleet;
-    double places[PLACES_MAX];
-    size_t counts[PLACES_MAX], count = 0, usual = 0, known = 0;
-    for (size_t p = 0; p < view->model->populations; p++) {
-        const struct group *population = &fleet->populations[view->model->populations_at + p];
-        for (size_t i = 0; view->kind_of[p] == k && i < population->count; i++) {
-            const struct cell *cell = fleet_number(view->place, population->members[i], false);
-            size_t at = 0;
-            if (!cell || !fleet_judged(&fleet->gpus[population->members[i]]))
-                continue;
-            while (at < count && places[at] != cell->value)
-                at++;
-            if (at == PLACES_MAX)
-                continue;
-            if (at == count) {
-                places[count] = cell->value;
-                counts[count++] = 0;
-            }
-            counts[at]++;
-            known++;
-        }
-    }
-    for (size_t i = 1; i < count; i++)
-        if (counts[i] > counts[usual] || (counts[i] == counts[usual] && places[i] > places[usual]))
-            usual = i;
-    double elsewhere = place_elsewhere(view, &view->kind[k]);
-    if (!count || (counts[usual] < PEERS_MIN && !isnan(elsewhere)))
-        return elsewhere;
-    return 2 * counts[usual] >= known ? places[usual] : NAN;
-}
-
-/* How the SMs of a GPU are placed, if otherwise than in most of its kind; NaN: as in these, or not
- * known. */
-static double other_place(const struct figure_view *view, const struct figure_kind *kind,
-                          uint32_t gpu)
-{
-    const struct cell *cell = isnan(kind->place) ? NULL : fleet_number(view->place, gpu, false);
-    return cell && cell->value != kind->place ? cell->value : NAN;
+    const struct world_population *elsewhere = view->kind[k].world.population;
+    struct place_counts counts = {0};
+    for (size_t p = 0; p < view->model->populations; p++)
+        if (view->kind_of[p] == k)
+            placement_count(&counts, &view->judge->fleet, view->places,
+                            &view->judge->fleet.populations[view->model->populations_at + p]);
+    return placement_usual(
+        &counts, elsewhere ? world_find_figure(elsewhere, view->rule->place_metric) : NULL);
 }
 
 /* The figures of the GPUs of a kind that show what is usual: judged, usual hardware, `ok`. */
@@ -262,9 +209,8 @@ static void view_gather_kind(struct figure_view *view, size_t k, const bool *lef
         for (size_t i = 0; view->kind_of[p] == k && i < population->count; i++) {
             uint32_t gpu = population->members[i];
             const struct cell *cell = fleet_number(view->column, gpu, false);
-            if (!cell || !fleet_judged(&fleet->gpus[gpu]) || judge->other_hardware[gpu])
-                continue;
-            if (!isnan(other_place(view, &view->kind[k], gpu)))
+            if (!cell || !fleet_judged(&fleet->gpus[gpu]) || judge->other_hardware[gpu] ||
+                !isnan(placement_other(view->places, view->kind[k].place, gpu)))
                 continue;
             view->kind[k].all++;
             if (left_out && left_out[gpu])
@@ -298,7 +244,7 @@ static void view_gather(struct figure_view *view)
                 .world = model_world(judge, &populations[p], view->rule->metric)};
     }
     for (size_t k = 0; k < view->kinds; k++) {
-        view->kind[k].place = view->place ? kind_find_place(view, k) : NAN;
+        view->kind[k].place = view->places ? kind_find_place(view, k) : NAN;
         view->kind[k].first = view->n;
         view_gather_kind(view, k, view->left_out);
         /* If too few would be left, none is left out: the median bears bad ones. */
@@ -540,75 +486,23 @@ static double view_find_step(const struct figure_view *view)
     return view->n && 3 * whole >= 2 * view->n ? 1 : 0;
 }
 
-/* What GPUs have of a figure whose SMs are placed like this, without the GPU `skip`: by their
- * median, as shares of what is usual for each, and by the assumption that places make no difference
- * within PLACES_APART. */
-static struct placement placement_find(const struct figure_view *view, double place, uint32_t skip,
-                                       double sigma)
-{
-    const struct judge *judge = view->judge;
-    const struct fleet *fleet = &judge->fleet;
-    size_t n = 0;
-    for (size_t p = 0; p < view->model->populations; p++) {
-        const struct group *population = &fleet->populations[view->model->populations_at + p];
-        const struct figure_kind *kind = &view->kind[view->kind_of[p]];
-        for (size_t i = 0; i < population->count; i++) {
-            uint32_t gpu = population->members[i];
-            const struct cell *cell = fleet_number(view->column, gpu, false);
-            const struct usual_figure *usual = model_figure(judge, gpu, view->metric);
-            if (cell && gpu != skip && usual->usable && !view->left_out[gpu] &&
-                other_place(view, kind, gpu) == place && fleet_judged(&fleet->gpus[gpu]) &&
-                !judge->other_hardware[gpu])
-                view->scratch[n++] =
-                    cell->value / usual->level * judge_clock_factor(judge, view->clock_share, gpu);
-        }
-    }
-    double found = n ? robust_median(view->scratch, n) - 1 : 0;
-    double known = n ? (double)n / square(CPD_MEDIAN_ERROR * sigma) : 0;
-    double weight = known + 1 / square(model_constants[PLACES_APART]);
-    return (struct placement){
-        .place = place, .effect = 1 + known * found / weight, .error = 1 / sqrt(weight), .n = n};
-}
-
-/* Among few GPUs each is compared with the others alone. */
-static struct placement placement_of(struct figure_view *view, double place, uint32_t gpu,
-                                     double sigma)
-{
-    size_t at = 0;
-    while (at < view->placement_count && view->placements[at].place != place)
-        at++;
-    if (at == PLACES_MAX)
-        return (struct placement){.effect = 1, .error = model_constants[PLACES_APART]};
-    if (at == view->placement_count)
-        view->placements[view->placement_count++] = placement_find(view, place, UINT32_MAX, sigma);
-    return view->placements[at].n > OTHERS_MAX ? view->placements[at]
-                                               : placement_find(view, place, gpu, sigma);
-}
-
 /* Loss and deviation, in standard deviations, of one GPU. */
-static void score_gpu(struct figure_view *view, const struct figure_kind *kind,
-                      const struct usual_figure *usual, uint32_t gpu, const struct cell *cell)
+static void score_gpu(struct figure_view *view, const struct usual_figure *usual, uint32_t gpu,
+                      const struct cell *cell)
 {
     struct judge *judge = view->judge;
     size_t slot = gpu * judge->basis.config->metric_count + view->metric;
-    double away = judge->clock_ratio[gpu] - 1, level = usual->level, place_error = 0;
+    double away = judge->clock_ratio[gpu] - 1;
     double value = cell->value / (1 + view->clock_share * away);
-    double place = other_place(view, kind, gpu);
-    bool few = usual->few;
-    if (!isnan(place)) {
-        const struct placement placement = placement_of(view, place, gpu, usual->sigma);
-        few = few || placement.n < PEERS_MIN;
-        /* No placement makes more of a difference than chips of one model have. */
-        double most = placement.n < PEERS_MIN ? value / level : placement.effect;
-        if (fabs(most - 1) <= model_constants[BUILT_APART]) {
-            level *= placement.effect;
-            place_error = placement.error;
-        }
-    }
+    const struct placement placement =
+        placement_of(&view->placements, gpu, placement_other(view->places, usual->place, gpu),
+                     value / usual->level, usual->sigma);
+    double level = usual->level * placement.effect;
+    bool few = usual->few || placement.few;
     double deviation = value / level - 1;
     double spread = isfinite(cell->spread) ? cell->spread / level : 0;
     double excess = fmax(square(spread) - square(usual->spread), 0);
-    double variance = square(usual->sigma) + square(usual->error) + square(place_error) +
+    double variance = square(usual->sigma) + square(usual->error) + square(placement.error) +
                       model_constants[OWN_PART] * excess + square(view->share_error * away);
     double size = fmax(fabs(deviation) - view->step / fabs(level), 0);
     judge->worse[slot] = (float)judge_worse_share(view->rule->worse, deviation);
@@ -620,10 +514,24 @@ static void score_gpu(struct figure_view *view, const struct figure_kind *kind,
             (float)judge_worse_share(view->rule->worse, copysign(size / sqrt(variance), deviation));
 }
 
+/* The GPUs that show what other places than the usual one change of the figure. */
+static void view_gather_placed(struct figure_view *view)
+{
+    for (size_t i = 0; view->places && i < view->model->count; i++) {
+        uint32_t gpu = view->model->members[i];
+        double usual = model_figure(view->judge, gpu, view->metric)->place;
+        double place = placement_other(view->places, usual, gpu);
+        double share = model_share_of_usual(view->judge, gpu, view->metric);
+        if (!isnan(place) && !isnan(share) && !view->left_out[gpu])
+            placement_add(&view->placements, gpu, place, share);
+    }
+}
+
 static void view_score(struct figure_view *view)
 {
     const struct judge *judge = view->judge;
     const struct fleet *fleet = &judge->fleet;
+    view_gather_placed(view);
     for (size_t p = 0; p < view->model->populations; p++) {
         const struct group *population = &fleet->populations[view->model->populations_at + p];
         const struct figure_kind *kind = &view->kind[view->kind_of[p]];
@@ -644,9 +552,10 @@ static void view_score(struct figure_view *view)
             else if (few)
                 usual_find(view, kind, NONE, &usual);
             if (usual.usable)
-                score_gpu(view, kind, &usual, gpu, cell);
+                score_gpu(view, &usual, gpu, cell);
         }
     }
+    placement_fini(&view->placements);
 }
 
 static void model_find_metric(struct figure_view *view)
@@ -654,8 +563,7 @@ static void model_find_metric(struct figure_view *view)
     const struct judge *judge = view->judge;
     const struct fleet *fleet = &judge->fleet;
     size_t largest = 0;
-    view->place = view->rule->place_metric ? fleet_metric(fleet, view->rule->place_metric) : NULL;
-    view->placement_count = 0;
+    view->places = view->rule->place_metric ? fleet_metric(fleet, view->rule->place_metric) : NULL;
     view_gather(view);
     view->step = view->rule->worse == JUDGE_ANY ? 0 : view_find_step(view);
     view_at_usual_clock(view);

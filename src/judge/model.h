@@ -1,6 +1,6 @@
 /* The model of a healthy figure:
  *
- *     figure = level of its kind * placement of its SMs *
+ *     figure = level of its kind * placement of its SMs (placement.h) *
  *              (1 + share * (SM clock / usual SM clock - 1)) * (1 + noise)
  *
  * The noise has Student's distribution. docs/JUDGE.md has the formulae. */
@@ -9,8 +9,10 @@
 
 #include "judge/state.h"
 
-/* Fewer GPUs do not show what is usual: nobody is accused by them. */
-enum { PEERS_MIN = 5 };
+enum {
+    PEERS_MIN = 5,   /* fewer GPUs do not show what is usual: nobody is accused by them */
+    OTHERS_MAX = 16, /* where there are so few alike, each GPU is compared with the others alone */
+};
 
 /* All constants of the model. Deviations are shares. docs/JUDGE.md has the values with their
  * reasons; the benchmark `constants` says what happens if one is halved or doubled. */
@@ -50,6 +52,10 @@ void model_find(struct judge *judge, const bool *left_out);
 
 /* What is usual for the GPU in this metric. The GPU has a model. */
 const struct usual_figure *model_figure(const struct judge *judge, uint32_t gpu, size_t metric);
+
+/* What the GPU has of the level that is usual for it, at the usual clock. NaN: it is not judged in
+ * this metric, or has other hardware. */
+double model_share_of_usual(const struct judge *judge, uint32_t gpu, size_t metric);
 
 /* The score that a healthy GPU exceeds with this probability, as in a normal distribution; the
  * number of standard deviations that have this score with these degrees of freedom. */

@@ -159,17 +159,6 @@ static void report_splits(const struct judge *judge, const struct group *model,
                       worst > 0 ? measure_digits(worst, 3) : NAN, NULL, text.data);
 }
 
-/* What a GPU has of what is usual for it, at its clock; NaN: not judged. */
-static double usual_share(const struct judge *judge, uint32_t gpu, size_t metric)
-{
-    const struct usual_figure *usual = model_figure(judge, gpu, metric);
-    const struct cell *cell = fleet_number(judge->columns[metric], gpu, false);
-    if (!cell || !usual->usable || !fleet_judged(&judge->fleet.gpus[gpu]) ||
-        judge->other_hardware[gpu])
-        return NAN;
-    return cell->value / usual->level * judge_clock_factor(judge, usual->clock_share, gpu);
-}
-
 /* A group of few SMs (a GPC) reads less of L2, and the larger ones cannot make up for it. One
  * sentence for all places of a model that cost something; more than chips differ by is a loss. */
 static void report_places(const struct judge *judge, const struct group *model, size_t metric,
@@ -183,7 +172,7 @@ static void report_places(const struct judge *judge, const struct group *model, 
     struct strbuf text = {0};
     for (size_t i = 0; i < model->count; i++) {
         places[i] = built_figure(column, model->members[i]);
-        shares[i] = usual_share(judge, model->members[i], metric);
+        shares[i] = model_share_of_usual(judge, model->members[i], metric);
         usual = isnan(usual) ? model_figure(judge, model->members[i], metric)->place : usual;
     }
     size_t known = isnan(usual) ? 0 : list_values(places, model->count, listed);
