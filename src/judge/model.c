@@ -32,10 +32,15 @@ static const double SHARE_MAX = 1.2;
 /* The default of `few`. */
 static const double FEW = 0.05;
 
+static struct usual_figure *population_figure(const struct judge *judge, size_t population,
+                                              size_t metric)
+{
+    return &judge->figures[population * judge->basis.config->metric_count + metric];
+}
+
 const struct usual_figure *model_figure(const struct judge *judge, uint32_t gpu, size_t metric)
 {
-    size_t population = judge->fleet.gpus[gpu].population;
-    return &judge->figures[population * judge->basis.config->metric_count + metric];
+    return population_figure(judge, judge->fleet.gpus[gpu].population, metric);
 }
 
 double model_share_of_usual(const struct judge *judge, uint32_t gpu, size_t metric)
@@ -302,6 +307,11 @@ static struct robust_fit kind_fit(const struct figure_view *view, const struct f
     return fit;
 }
 
+static double fit_dof(const struct robust_fit *fit)
+{
+    return fit->kept > 1 ? (double)fit->kept - 1 : 0;
+}
+
 /* The scale of the deviations inside the kinds, all kinds together. */
 static struct robust_fit pooled_fit(const struct figure_view *view, ptrdiff_t skip, double *out_dof)
 {
@@ -349,8 +359,8 @@ static void usual_find_scale(const struct figure_view *view, const struct figure
     variance /= dof;
     if (world_dof > 0) /* the assumption does not narrow what is known */
         variance = fmax(variance, square(kind->world.scatter));
-    if (view->kinds > 1 && own->kept > 1) {
-        double own_dof = (double)own->kept - 1;
+    const double own_dof = fit_dof(own);
+    if (view->kinds > 1 && own_dof > 0) {
         variance = (model_constants[KIND_DOF] * variance + own_dof * square(own->sigma)) /
                    (model_constants[KIND_DOF] + own_dof);
         dof = model_constants[KIND_DOF] + own_dof;
@@ -410,7 +420,7 @@ static void usual_find(const struct figure_view *view, const struct figure_kind 
     const struct level_source kinds = other_kinds(view, kind, world_level, &largest);
     if (view->kinds > 1 && !largest) { /* it is like no other kind */
         pooled = own;
-        pooled_dof = own.kept > 1 ? (double)own.kept - 1 : 0;
+        pooled_dof = fit_dof(&own);
     }
     usual_find_scale(view, kind, &own, &pooled, pooled_dof, out);
     struct level_source fleet = {NAN, INFINITY}, world = {NAN, INFINITY};
@@ -527,6 +537,16 @@ static void view_gather_placed(struct figure_view *view)
     }
 }
 
+/* Where the figure of a GPU is among those of its kind; NONE: it does not show what is usual. */
+static ptrdiff_t view_position(const struct figure_view *view, const struct figure_kind *kind,
+                               uint32_t gpu)
+{
+    for (size_t i = kind->first; i < kind->first + kind->n; i++)
+        if (view->gpus[i] == gpu)
+            return (ptrdiff_t)i;
+    return NONE;
+}
+
 static void view_score(struct figure_view *view)
 {
     const struct judge *judge = view->judge;
@@ -538,19 +558,14 @@ static void view_score(struct figure_view *view)
         const struct usual_figure *common =
             model_figure(judge, population->members[0], view->metric);
         bool few = kind->n <= OTHERS_MAX && view->rule->worse != JUDGE_ANY;
-        size_t at = kind->first;
         for (size_t i = 0; i < population->count; i++) {
             uint32_t gpu = population->members[i];
             const struct cell *cell = fleet_number(view->column, gpu, true);
             struct usual_figure usual = *common;
             if (!cell || !fleet_judged(&fleet->gpus[gpu]))
                 continue;
-            for (at = kind->first; few && at < kind->first + kind->n && view->gpus[at] != gpu;)
-                at++;
-            if (few && at < kind->first + kind->n)
-                usual_find(view, kind, (ptrdiff_t)at, &usual);
-            else if (few)
-                usual_find(view, kind, NONE, &usual);
+            if (few)
+                usual_find(view, kind, view_position(view, kind, gpu), &usual);
             if (usual.usable)
                 score_gpu(view, &usual, gpu, cell);
         }
@@ -571,17 +586,19 @@ static void model_find_metric(struct figure_view *view)
         view->kind[k].fit = kind_fit(view, &view->kind[k], NONE);
         largest = view->kind[k].n > view->kind[largest].n ? k : largest;
     }
-    view->pooled = view->kinds == 1 ? view->kind[0].fit : pooled_fit(view, NONE, &view->pooled_dof);
-    if (view->kinds == 1)
-        view->pooled_dof = view->pooled.kept > 1 ? (double)view->pooled.kept - 1 : 0;
+    if (view->kinds == 1) {
+        view->pooled = view->kind[0].fit;
+        view->pooled_dof = fit_dof(&view->pooled);
+    } else {
+        view->pooled = pooled_fit(view, NONE, &view->pooled_dof);
+    }
     for (size_t i = 0; i < view->n; i++)
         view->scratch[i] = view->spreads[i];
     double spread = view->n ? robust_median(view->scratch, view->n) : 0;
     for (size_t p = 0; p < view->model->populations; p++) {
         const struct figure_kind *kind = &view->kind[view->kind_of[p]];
         struct usual_figure *out =
-            &judge->figures[(view->model->populations_at + p) * judge->basis.config->metric_count +
-                            view->metric];
+            population_figure(judge, view->model->populations_at + p, view->metric);
         *out = (struct usual_figure){.spread = spread,
                                      .clock_share = view->clock_share,
                                      .share_error = view->share_error,
@@ -641,8 +658,7 @@ static void model_find_scores(struct judge *judge, const struct group *model, co
     for (size_t m = 0; m < metrics; m++) {
         double tail = fmin(tails[m].dof, common);
         for (size_t p = 0; p < model->populations; p++) {
-            struct usual_figure *figure =
-                &judge->figures[(model->populations_at + p) * metrics + m];
+            struct usual_figure *figure = population_figure(judge, model->populations_at + p, m);
             figure->dof = fmin(figure->dof, tail);
         }
         for (size_t i = 0; i < model->count; i++) {
@@ -700,14 +716,13 @@ void model_find(struct judge *judge, const bool *left_out)
 static bool figures_differ(const struct judge *judge, const struct group *model, size_t metric,
                            double tail)
 {
-    size_t metrics = judge->basis.config->metric_count;
-    const struct usual_figure *first = &judge->figures[model->populations_at * metrics + metric];
-    const struct usual_figure *largest = first;
-    for (size_t i = 0; i < model->populations; i++)
-        if (first[i * metrics].n > largest->n)
-            largest = &first[i * metrics];
-    for (size_t i = 0; i < model->populations; i++) {
-        const struct usual_figure *own = &first[i * metrics];
+    const size_t first = model->populations_at, end = first + model->populations;
+    const struct usual_figure *largest = population_figure(judge, first, metric);
+    for (size_t p = first; p < end; p++)
+        if (population_figure(judge, p, metric)->n > largest->n)
+            largest = population_figure(judge, p, metric);
+    for (size_t p = first; p < end; p++) {
+        const struct usual_figure *own = population_figure(judge, p, metric);
         if (isnan(own->center) || own->center == largest->center)
             continue;
         double error = CPD_MEDIAN_ERROR * sqrt(square(own->sigma) / (double)own->n +
@@ -749,8 +764,7 @@ void model_report_populations(const struct judge *judge, const struct group *mod
             !figures_differ(judge, model, m, fmin(config->false_alarms / (double)tests, 0.5)))
             continue;
         for (size_t i = 0; i < model->populations; i++) {
-            double usual =
-                judge->figures[(model->populations_at + i) * config->metric_count + m].center;
+            double usual = population_figure(judge, model->populations_at + i, m)->center;
             if (isfinite(usual))
                 facts_set_real(&out_model->populations[i].figures, config->metrics[m].metric,
                                measure_digits(usual, 6));
