@@ -291,6 +291,39 @@ static void jumps(void **state)
     }
 }
 
+/* Of few SMs the passes over four lengths say less than of many, if they scatter. */
+static void few_sms(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned sms;
+        double jitter;
+        bool noisy;
+    } cases[] = {{1, 5, false}, {1, 10, true}, {2, 10, true}, {16, 10, false}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct strbuf model = {0};
+        strbuf_printf(&model,
+                      "name: Code\nsms: %u\nmemory: {size: 1 GiB}\n"
+                      "hardware: {compute_capability: \"9.0\"}\nclock: {sm_mhz: 1000}\n"
+                      "timer: {overhead_cycles: 10}\nnoise: {jitter_cycles: %g}\n%s"
+                      "instruction_caches: {cycles: 1.5, levels: [{size: 32 KiB, line: 128, "
+                      "ways: 4, scope: sm, miss_cycles: 12}]}\n",
+                      cases[i].sms, cases[i].jitter, strstr(MODEL, "l2: "));
+        const struct probed probed = {.model = model.data, .list = "instruction_cache"};
+        struct measures measures = probed_run(&probed);
+        const struct measure *cycles = level(&measures, 0, "cycles");
+        assert_int_equal(judge_figure(level(&measures, 0, "size"), 32768, 0), 1);
+        assert_true(fabs(cycles->value - 1.5) < 0.02);
+        if (is_sure(cycles) == cases[i].noisy)
+            fail_msg("%u SMs, jitter %g: %s", cases[i].sms, cases[i].jitter,
+                     cycles->reason ? cycles->reason : "sure");
+        if (cases[i].noisy)
+            assert_string_equal(cycles->reason, "passes scatter too much for so few SMs");
+        measures_fini(&measures);
+        strbuf_fini(&model);
+    }
+}
+
 static void no_code(void **state)
 {
     (void)state;
@@ -305,7 +338,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(drawn),  cmocka_unit_test(controls),
                                        cmocka_unit_test(no_end), cmocka_unit_test(at_random),
-                                       cmocka_unit_test(jumps),  cmocka_unit_test(no_code)};
+                                       cmocka_unit_test(jumps),  cmocka_unit_test(few_sms),
+                                       cmocka_unit_test(no_code)};
     if (argc > 1)
         drawn_count = (uint32_t)strtoul(argv[1], NULL, 10);
     return cmocka_run_group_tests(tests, NULL, NULL);
