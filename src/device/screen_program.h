@@ -53,25 +53,16 @@ enum {
 };
 #define SCREEN_SEED 0x243f6a88u
 
-#if defined(SCREEN_ARMED) && defined(__CUDACC__)
-/* Of the armed build, which only tests have: one thread's operand in which a bit is wrong. */
-#include "cuda/kernels.h"
-extern "C" {
-__constant__ struct kernel_screen_flip screen_operand_flip;
-}
+/* Tests make operands wrong. */
+#ifndef SCREEN_ARMED_OPERAND
+#define SCREEN_ARMED_OPERAND(number, bits) (bits)
 #endif
 
 /* Operand i of a lane in a step: any bits. */
 CHECK_INLINE uint32_t screen_operand(uint32_t step, uint32_t lane, uint32_t i)
 {
-    uint32_t bits = check_mix(SCREEN_SEED + (step * SCREEN_OPERANDS + i) * CHECK_LANES + lane);
-#if defined(SCREEN_ARMED) && defined(__CUDA_ARCH__)
-    const struct kernel_screen_flip *flip = &screen_operand_flip;
-    if (blockIdx.x == flip->block && threadIdx.x == flip->thread &&
-        step * SCREEN_OPERANDS + i == flip->word)
-        bits = flip->stuck ? bits | flip->bits : bits ^ flip->bits;
-#endif
-    return bits;
+    uint32_t number = step * SCREEN_OPERANDS + i;
+    return SCREEN_ARMED_OPERAND(number, check_mix(SCREEN_SEED + number * CHECK_LANES + lane));
 }
 
 /* NaNs have one form: their bits are not the same everywhere. */

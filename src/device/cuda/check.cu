@@ -168,7 +168,7 @@ DEFINE_MMA_PERIOD(fp8, "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32")
         long long begin = clock64();                                                               \
         _Pragma("unroll 1") for (uint32_t p = 0; p < c.periods; p++) sum =                         \
             check_fold(sum, name##_period(c.seed, lane));                                          \
-        check_store(&c, begin, sum);                                                               \
+        check_store(c.results, begin, sum);                                                        \
     }
 
 #define DEFINE_MMA_CHECK(name, format)                                                             \
@@ -182,7 +182,7 @@ DEFINE_MMA_PERIOD(fp8, "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32")
         fill_fragments(format, c.seed, threadIdx.x % 32, &f);                                      \
         long long begin = clock64();                                                               \
         _Pragma("unroll 1") for (uint32_t p = 0; p < c.periods; p++) sum = name##_period(&f, sum); \
-        check_store(&c, begin, sum);                                                               \
+        check_store(c.results, begin, sum);                                                        \
     }
 
 DEFINE_WORD_CHECK(int)
@@ -214,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(1024) check_shared(const struct ker
             sum = check_fold(sum, other[i]);
         __syncthreads();
     }
-    check_store(&c, begin, sum);
+    check_store(c.results, begin, sum);
 }
 
 /* The registers of 256 threads: most of an SM's register file. */
@@ -236,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) check_registers(const struc
         for (uint32_t i = 0; i < CHECK_REGISTERS; i++)
             sum = check_fold(sum, r[i]);
     }
-    check_store(&c, begin, sum);
+    check_store(c.results, begin, sum);
 }
 
 static __device__ void use_atomics(uint32_t *words, uint32_t lane, uint32_t value, uint32_t warp)
@@ -270,5 +270,5 @@ extern "C" __global__ void __launch_bounds__(1024) check_atomics(const struct ke
         sum = check_fold(sum, __ldcg(global + i));
         sum = check_fold(sum, words[i]);
     }
-    check_store(&c, begin, sum);
+    check_store(c.results, begin, sum);
 }

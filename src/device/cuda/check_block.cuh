@@ -1,4 +1,4 @@
-/* What the kernels of check.cu and check_wgmma.cuh have in common: formats and results. */
+/* What the kernels of checks and screens have in common: formats and results. */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_CHECK_BLOCK_CUH
 #define GPUMEMTOPO_DEVICE_CUDA_CHECK_BLOCK_CUH
 
@@ -12,10 +12,9 @@ static __device__ __forceinline__ bool check_takes_part(const struct kernel_chec
 }
 
 /* Stores the hash of the warp and how long it took. */
-static __device__ __forceinline__ void check_store(const struct kernel_check *c, long long begin,
-                                                   uint64_t sum)
+static __device__ __forceinline__ void check_store(uint64_t results, long long begin, uint64_t sum)
 {
-    struct kernel_check_result *result = (struct kernel_check_result *)c->results + blockIdx.x;
+    struct kernel_check_result *result = (struct kernel_check_result *)results + blockIdx.x;
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     long long end = clock64();
     uint64_t hash = check_lane_hash(sum, lane);

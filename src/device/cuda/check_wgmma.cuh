@@ -51,7 +51,7 @@ static __device__ void fill_tile(const struct check_format format, uint32_t seed
                 sum = check_fold(sum, (uint32_t)(int32_t)d[i]);                                    \
             }                                                                                      \
         }                                                                                          \
-        check_store(&c, begin, sum);                                                               \
+        check_store(c.results, begin, sum);                                                        \
     }
 
 DEFINE_WGMMA_CHECK(f16, CHECK_F16, "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", ", 0, 0")

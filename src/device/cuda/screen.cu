@@ -1,6 +1,5 @@
 /* The kernels of the screen for wrong results: one per path. Each block fills an SM; every warp
  * executes the same program (screen_program.h) and stores its hash. */
-#include "../screen_program.h"
 #include "screen_block.cuh"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #include "screen_wgmma.cuh"
@@ -145,7 +144,7 @@ static __device__ uint64_t lanes_step(const struct kernel_screen *s, uint32_t p,
         _Pragma("unroll 1") for (uint32_t p = 0; p < s.periods; p++)                               \
             _Pragma("unroll 1") for (uint32_t step = 0; step < SCREEN_STEPS; step++) sum =         \
                 name##_step(&s, p, step, lane, sum);                                               \
-        screen_store(&s, begin, sum);                                                              \
+        check_store(s.results, begin, sum);                                                        \
     }
 
 DEFINE_SCREEN(int)
@@ -244,7 +243,7 @@ static __device__ uint64_t mma_fp64_step(const struct kernel_screen *s, uint32_t
         _Pragma("unroll 1") for (uint32_t p = 0; p < s.periods; p++)                               \
             _Pragma("unroll 1") for (uint32_t step = 0; step < MMA_STEPS; step++) sum =            \
                 name##_step(&s, p, step, lane, sum);                                               \
-        screen_store(&s, begin, sum);                                                              \
+        check_store(s.results, begin, sum);                                                        \
     }
 DEFINE_MMA_SCREEN(mma_f16)
 DEFINE_MMA_SCREEN(mma_bf16)

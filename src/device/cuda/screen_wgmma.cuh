@@ -51,7 +51,7 @@ enum { WGMMA_ROUNDS = 8, WGMMA_SETS = 4 }; /* of operands, one a period */
             }                                                                                      \
             __syncthreads();                                                                       \
         }                                                                                          \
-        screen_store(&s, begin, sum);                                                              \
+        check_store(s.results, begin, sum);                                                        \
     }
 
 DEFINE_WGMMA_SCREEN(f16, screen_f16, "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16",

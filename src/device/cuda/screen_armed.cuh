@@ -1,0 +1,26 @@
+/* The armed build of the screen, which only tests have: bits of operands and of results can be made
+ * wrong. What to change is data, so that clean and faulty runs have the same machine code. Included
+ * before screen_program.h. */
+#ifndef GPUMEMTOPO_DEVICE_CUDA_SCREEN_ARMED_CUH
+#define GPUMEMTOPO_DEVICE_CUDA_SCREEN_ARMED_CUH
+
+#include "kernels.h"
+
+#ifdef SCREEN_ARMED
+extern "C" {
+__constant__ struct kernel_screen_flip screen_operand_flip;
+}
+
+static __host__ __device__ inline uint32_t screen_armed_operand(uint32_t number, uint32_t bits)
+{
+#ifdef __CUDA_ARCH__
+    const struct kernel_screen_flip *flip = &screen_operand_flip;
+    if (blockIdx.x == flip->block && threadIdx.x == flip->thread && number == flip->word)
+        bits ^= flip->bits;
+#endif
+    return bits;
+}
+#define SCREEN_ARMED_OPERAND(number, bits) screen_armed_operand(number, bits)
+#endif
+
+#endif
