@@ -194,10 +194,10 @@ static const struct option merge_options[] = {
      .kind = OPTION_LIST,
      .offset = offsetof(struct command_options, world),
      .list_max = COMMAND_WORLD_MAX,
-     .help = "figures of GPUs elsewhere; may be repeated",
-     .more = "Figures of healthy GPUs elsewhere, as `share` writes them. GPUs with fewer than 5 "
-             "peers are compared with them. The flag may be repeated; the files are combined. The "
-             "same file twice is refused."},
+     .help = "figures of GPUs elsewhere, or of earlier surveys; may be repeated",
+     .more = "Figures of healthy GPUs elsewhere, or of your own in earlier surveys, as `share` "
+             "writes them. They count beside those of the fleet, the more the fewer GPUs it has. "
+             "The flag may be repeated; the files are combined. The same file twice is refused."},
 };
 
 static const struct option share_options[] = {

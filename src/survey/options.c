@@ -137,11 +137,11 @@ static const struct option survey_rows[] = {
      .kind = OPTION_LIST,
      .offset = offsetof(struct survey_options, world),
      .list_max = SURVEY_WORLD_MAX,
-     .help = "figures of GPUs elsewhere, for models with few GPUs",
-     .more = "Figures of healthy GPUs elsewhere, as `gpumemtopo-report share` writes them. GPUs "
-             "with fewer than 5 peers are compared with them. The flag may be repeated; the files "
-             "are combined. The same file twice is refused. The shipped folder world has such "
-             "files."},
+     .help = "figures of GPUs elsewhere, or of earlier surveys",
+     .more = "Figures of healthy GPUs elsewhere, or of your own in earlier surveys, as "
+             "`gpumemtopo-report share` writes them. They count beside those of the fleet, the "
+             "more the fewer GPUs it has. The flag may be repeated; the files are combined. The "
+             "same file twice is refused. The shipped folder world has such files."},
     {.heading = "Output",
      .name = "--output",
      .letter = 'o',
