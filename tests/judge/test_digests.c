@@ -68,12 +68,59 @@ static void too_few(void **state)
     }
 }
 
+static void add_elsewhere(struct world_population *population, const char *metric, double value,
+                          double last)
+{
+    struct world_figure *figure = world_have_figure(population, metric);
+    figure->n = COUNT;
+    figure->median = value;
+    for (size_t i = 0; i < WORLD_QUANTILES; i++)
+        figure->quantiles[i] = i + 1 < WORLD_QUANTILES ? value : last;
+}
+
+/* A lone GPU is compared with GPUs elsewhere that run the same code and agree. */
+static void elsewhere(void **state)
+{
+    (void)state;
+    static const struct {
+        double code, last;
+        bool told;
+    } cases[] = {{7, RIGHT, true}, {8, RIGHT, false}, {7, RIGHT + 1, false}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct gpu_result *gpus = fleet_with(7);
+        struct world world = {0};
+        struct world_model *model = world_have_model(&world, "Alpha 100", "10de:1:1:Alpha 100");
+        struct world_population *population = world_have_population(model, "692-000");
+        population->gpus = COUNT;
+        world_add_word(&population->programs, "0.2.0");
+        add_elsewhere(population, "compute.code", cases[i].code, cases[i].code);
+        add_elsewhere(population, "compute.digest.half", RIGHT, cases[i].last);
+        const struct judge_basis basis = {
+            .config = made_config(), .world = &world, .program = "0.2.0"};
+        struct inventory inventory = {0};
+        struct err err = {0};
+        facts_set_text(&gpus[WRONG].board, "part", "692-000");
+        assert_int_equal(made_judge(gpus + WRONG, 1, true, &basis, &inventory, &err), 0);
+        const struct inventory_outlier *entry = made_watched(&inventory, gpus[WRONG].uuid);
+        const struct inventory_evidence *found =
+            entry ? made_finding(entry, "compute.digest.half") : NULL;
+        assert_int_equal(found != NULL, cases[i].told);
+        if (found)
+            assert_string_equal(found->cause, "FP16 and BF16 units give another result than on 8 "
+                                              "GPUs elsewhere with the same program");
+        inventory_fini(&inventory);
+        world_fini(&world);
+        made_free(gpus, COUNT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_of_many),
         cmocka_unit_test(other_code),
         cmocka_unit_test(too_few),
+        cmocka_unit_test(elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
