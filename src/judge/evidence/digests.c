@@ -97,28 +97,38 @@ static void judge_digests(struct judge *judge, const struct digest_metric *metri
     }
 }
 
+/* The digests of the GPUs of a model that have one, in order. */
+static size_t digests_of(const struct fleet *fleet, const struct group *model,
+                         const struct metric_column *codes, const struct metric_column *values,
+                         struct digest *out_digests)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < model->count; i++) {
+        uint32_t gpu = model->members[i];
+        const struct cell *code = fleet_number(codes, gpu, false);
+        const struct cell *value = fleet_number(values, gpu, false);
+        if (code && value && fleet_judged(&fleet->gpus[gpu]))
+            out_digests[count++] = (struct digest){code->value, value->value, gpu};
+    }
+    sort_stable(out_digests, count, sizeof *out_digests, by_code_and_value);
+    return count;
+}
+
 void stage_digests(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
+    const struct metric_column *codes = fleet_metric(fleet, CODE);
     struct digest *digests = mem_array(fleet->count ? fleet->count : 1, sizeof *digests);
-    for (size_t g = 0; g < fleet->group_count; g++)
-        for (size_t m = 0; m < COUNT_OF(digest_metrics); m++) {
-            const struct group *model = &fleet->groups[g];
-            size_t count = 0;
-            for (size_t i = 0; i < model->count; i++) {
-                uint32_t gpu = model->members[i];
-                const struct digest digest = {
-                    fleet_value(fleet, CODE, gpu, false),
-                    fleet_value(fleet, digest_metrics[m].metric, gpu, false), gpu};
-                if (isfinite(digest.code) && isfinite(digest.value))
-                    digests[count++] = digest;
-            }
-            sort_stable(digests, count, sizeof *digests, by_code_and_value);
+    for (size_t m = 0; m < COUNT_OF(digest_metrics) && codes; m++) {
+        const struct metric_column *values = fleet_metric(fleet, digest_metrics[m].metric);
+        for (size_t g = 0; g < fleet->group_count && values; g++) {
+            size_t count = digests_of(fleet, &fleet->groups[g], codes, values, digests);
             for (size_t i = 0, end; i < count; i = end) {
                 for (end = i + 1; end < count && digests[end].code == digests[i].code;)
                     end++;
                 judge_digests(judge, &digest_metrics[m], digests + i, end - i);
             }
         }
+    }
     free(digests);
 }

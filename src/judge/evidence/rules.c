@@ -347,25 +347,30 @@ static const struct self_check {
      ""},
     SCREENS(WRONG_ON)};
 
+static void self_check_report(struct judge *judge, uint32_t gpu, const struct self_check *check,
+                              double value)
+{
+    double place = fleet_value(&judge->fleet, check->place_metric, gpu, false);
+    struct strbuf text = {0};
+    strbuf_printf(&text, "%s%.0f", check->words, value);
+    if (isfinite(place)) {
+        strbuf_printf(&text, ", %s", check->place_words);
+        fact_text_put_number(&text, place, check->place_unit);
+        strbuf_puts(&text, check->place_of);
+    }
+    findings_add_rule(judge, gpu, check->metric, check->evidence, check->verdict, value, text.data);
+}
+
 void stage_self_checks(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
+    const struct metric_column *columns[COUNT_OF(self_checks)];
+    for (size_t k = 0; k < COUNT_OF(self_checks); k++)
+        columns[k] = fleet_metric(fleet, self_checks[k].metric);
     for (size_t i = 0; i < fleet->count; i++)
         for (size_t k = 0; k < COUNT_OF(self_checks); k++) {
-            const struct self_check *check = &self_checks[k];
-            uint32_t gpu = fleet->order[i];
-            double value = fleet_value(fleet, check->metric, gpu, false);
-            double place = fleet_value(fleet, check->place_metric, gpu, false);
-            if (!(value > 0))
-                continue;
-            struct strbuf text = {0};
-            strbuf_printf(&text, "%s%.0f", check->words, value);
-            if (isfinite(place)) {
-                strbuf_printf(&text, ", %s", check->place_words);
-                fact_text_put_number(&text, place, check->place_unit);
-                strbuf_puts(&text, check->place_of);
-            }
-            findings_add_rule(judge, gpu, check->metric, check->evidence, check->verdict, value,
-                              text.data);
+            const struct cell *cell = fleet_number(columns[k], fleet->order[i], false);
+            if (cell && cell->value > 0)
+                self_check_report(judge, fleet->order[i], &self_checks[k], cell->value);
         }
 }
