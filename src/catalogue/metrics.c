@@ -54,10 +54,10 @@ const struct metric_row metric_rows[] = {
     /* The screen for wrong results: counts by a rule, and digests, which GPUs that run the same
      * machine code must have alike. */
     {"compute.screen", JUDGE_NONE},
-    {"compute.screen_sm", JUDGE_NONE},
     {"compute.code", JUDGE_NONE, .for_world = true},
-#define SCREEN_ROWS(id, name, words, host)                                                         \
-    {"compute.wrong_on." name, JUDGE_NONE}, {"compute.digest." name, JUDGE_NONE, .for_world = true},
+#define SCREEN_ROWS(id, name, words, ...)                                                          \
+    {"compute.wrong_on." name, JUDGE_NONE}, {"compute.wrong_at." name, JUDGE_NONE},                \
+        {"compute.digest." name, JUDGE_NONE, .for_world = true},
     SCREENS(SCREEN_ROWS){"compute.rate.int", JUDGE_NONE},
     {"compute.rate.fp32", JUDGE_LOWER, 0.005},
     {"compute.rate.fp64", JUDGE_LOWER, 0.005},

@@ -169,25 +169,36 @@ struct device_check_answer {
 /* The screen for wrong results: every warp of every SM executes the same program on the same
  * operands of any bits (screen_program.h). */
 enum device_screen_path {
-#define DEVICE_SCREEN_NUMBER(id, name, words, host) DEVICE_SCREEN_##id,
+#define DEVICE_SCREEN_NUMBER(id, name, words, ...) DEVICE_SCREEN_##id,
     SCREENS(DEVICE_SCREEN_NUMBER)
 #undef DEVICE_SCREEN_NUMBER
         DEVICE_SCREEN_COUNT
 };
 extern const char *const device_screen_names[DEVICE_SCREEN_COUNT]; /* "int", "mma_f16" */
-bool device_screen_by_host(enum device_screen_path path);          /* the host knows the answer */
+
+/* The rest of a path's row in catalogue/screens.h. */
+struct device_screen_row {
+    bool by_host; /* the host knows the answer */
+    uint32_t warps;
+    int oldest, newest;
+};
+extern const struct device_screen_row device_screen_rows[DEVICE_SCREEN_COUNT];
+
+/* Whether GPUs of a compute capability such as 90 have a path. */
+bool device_screen_exists(enum device_screen_path path, int capability);
 
 struct device_screen {
     enum device_screen_path path;
     uint32_t target_ms; /* how long about */
 };
 struct device_screen_answer {
-    /* By SM, then by sub-core. Wrong is a hash that is not the host's, or, where that is not known
-     * or no warp has it, not that of most warps. */
+    /* By SM, then by sub-core. Wrong is a hash that is not the host's, or, where that is not known,
+     * not that of most warps in the first launch. */
     struct device_check_place *places;
     size_t place_count;
     uint64_t digest; /* the hash of most warps in the first launch */
-    uint64_t code;   /* of the machine code: digests of other code are not compared */
+    uint64_t code;   /* names the machine code: digests of other code are not compared; 0: the
+                        driver compiled it, so it has no name */
     bool as_host;    /* the digest is the host's; false if that is not known */
     uint32_t launches;
     uint64_t elapsed_ns; /* of all launches */

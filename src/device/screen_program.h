@@ -2,8 +2,8 @@
  * and exponents, denormal numbers, infinities and numbers that cancel each other out.
  *
  * Every warp executes the same program on the same operands, so all warps have the same hash. A
- * period is SCREEN_STEPS steps of a few words per lane, each folded into the lane's sum
- * (check_program.h). All periods are alike.
+ * period is some steps of a few words per lane, each folded into the lane's sum (check_program.h).
+ * Of the paths that the host knows, all periods are alike, of SCREEN_STEPS steps each.
  *
  * Plain C, which nvcc reads too: what the host knows is computed by the same lines. */
 #ifndef GPUMEMTOPO_DEVICE_SCREEN_PROGRAM_H
@@ -198,7 +198,7 @@ CHECK_INLINE uint32_t screen_f16(uint32_t bits)
     return bits ^ high << 30 ^ low << 14;
 }
 
-/* The upper 16 bits as a number of BF16: denormal, or with an exponent of 66 to 180. */
+/* The upper 16 bits as a number of BF16: denormal, or with an exponent of 73 to 180. */
 CHECK_INLINE uint32_t screen_bf16_high(uint32_t bits)
 {
     uint32_t exponent = bits >> 23 & 0xff;
@@ -221,7 +221,7 @@ CHECK_INLINE uint32_t screen_fp8(uint32_t bits)
 
 CHECK_INLINE uint64_t screen_fp64(uint64_t bits)
 {
-    uint64_t exponent = 512 + (bits >> 52 & 0x7ff) / 2;
+    uint64_t exponent = 512 + (bits >> 52 & 0x7ff) * 1000 / 2048;
     return (bits & 0x800fffffffffffffu) | exponent << 52;
 }
 

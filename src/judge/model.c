@@ -102,9 +102,9 @@ struct figure_view {
     uint32_t *gpus;
     double *values, *ratios, *spreads, *scratch;
     struct figure_kind *kind;
-    size_t *kind_of;                    /* per population of the model */
-    const bool *left_out;               /* per GPU */
-    const struct metric_column *places; /* NULL: the figure does not depend on them */
+    size_t *kind_of;                          /* per population of the model */
+    const bool *left_out;                     /* per GPU */
+    const struct metric_column *place_column; /* NULL: the figure does not depend on them */
     struct placements placements;
     double clock_share, share_error, step;
     struct robust_fit pooled; /* of the deviations inside the kinds */
@@ -197,8 +197,8 @@ static double kind_find_place(const struct figure_view *view, size_t k)
     struct place_counts counts = {0};
     for (size_t p = 0; p < view->model->populations; p++)
         if (view->kind_of[p] == k)
-            placement_count(&counts, &view->judge->fleet, view->places,
-                            &view->judge->fleet.populations[view->model->populations_at + p]);
+            place_counts_add(&counts, &view->judge->fleet, view->place_column,
+                             &view->judge->fleet.populations[view->model->populations_at + p]);
     return placement_usual(
         &counts, elsewhere ? world_find_figure(elsewhere, view->rule->place_metric) : NULL);
 }
@@ -215,7 +215,7 @@ static void view_gather_kind(struct figure_view *view, size_t k, const bool *lef
             uint32_t gpu = population->members[i];
             const struct cell *cell = fleet_number(view->column, gpu, false);
             if (!cell || !fleet_judged(&fleet->gpus[gpu]) || judge->other_hardware[gpu] ||
-                !isnan(placement_other(view->places, view->kind[k].place, gpu)))
+                !isnan(placement_other(view->place_column, view->kind[k].place, gpu)))
                 continue;
             view->kind[k].all++;
             if (left_out && left_out[gpu])
@@ -249,7 +249,7 @@ static void view_gather(struct figure_view *view)
                 .world = model_world(judge, &populations[p], view->rule->metric)};
     }
     for (size_t k = 0; k < view->kinds; k++) {
-        view->kind[k].place = view->places ? kind_find_place(view, k) : NAN;
+        view->kind[k].place = view->place_column ? kind_find_place(view, k) : NAN;
         view->kind[k].first = view->n;
         view_gather_kind(view, k, view->left_out);
         /* If too few would be left, none is left out: the median bears bad ones. */
@@ -496,13 +496,6 @@ static double view_find_step(const struct figure_view *view)
     return view->n && 3 * whole >= 2 * view->n ? 1 : 0;
 }
 
-/* The degrees of freedom of a variance to which assumptions contribute this much: they are those of
- * the part that was estimated (Welch and Satterthwaite). */
-static double dof_beside(double assumed, double variance, double dof)
-{
-    return dof * square(variance / (variance - assumed));
-}
-
 /* Loss and deviation, in standard deviations, of one GPU. */
 static void score_gpu(struct figure_view *view, const struct usual_figure *usual, uint32_t gpu,
                       const struct cell *cell)
@@ -512,7 +505,7 @@ static void score_gpu(struct figure_view *view, const struct usual_figure *usual
     double away = judge->clock_ratio[gpu] - 1;
     double value = cell->value / (1 + view->clock_share * away);
     const struct placement placement =
-        placement_of(&view->placements, gpu, placement_other(view->places, usual->place, gpu),
+        placement_of(&view->placements, gpu, placement_other(view->place_column, usual->place, gpu),
                      value / usual->level, usual->sigma);
     double level = usual->level * placement.effect;
     bool few = usual->few || placement.few;
@@ -524,7 +517,7 @@ static void score_gpu(struct figure_view *view, const struct usual_figure *usual
     double of_level = square(CPD_MEDIAN_ERROR * usual->sigma) / fmax((double)usual->n, 1);
     double assumed = fmax(square(usual->error) - of_level, 0) + square(placement.error) +
                      square(view->share_error * away);
-    double dof = fmin(dof_beside(assumed, variance, usual->dof), SOURCE_DOF_MAX);
+    double dof = fmin(robust_dof_beside(assumed, variance, usual->dof), SOURCE_DOF_MAX);
     double size = fmax(fabs(deviation) - view->step / fabs(level), 0);
     judge->worse[slot] = (float)judge_worse_share(view->rule->worse, deviation);
     judge->sources[slot] =
@@ -538,10 +531,10 @@ static void score_gpu(struct figure_view *view, const struct usual_figure *usual
 /* The GPUs that show what other places than the usual one change of the figure. */
 static void view_gather_placed(struct figure_view *view)
 {
-    for (size_t i = 0; view->places && i < view->model->count; i++) {
+    for (size_t i = 0; view->place_column && i < view->model->count; i++) {
         uint32_t gpu = view->model->members[i];
         double usual = model_figure(view->judge, gpu, view->metric)->place;
-        double place = placement_other(view->places, usual, gpu);
+        double place = placement_other(view->place_column, usual, gpu);
         double share = model_share_of_usual(view->judge, gpu, view->metric);
         if (!isnan(place) && !isnan(share) && !view->left_out[gpu])
             placement_add(&view->placements, gpu, place, share);
@@ -589,7 +582,8 @@ static void model_find_metric(struct figure_view *view)
     const struct judge *judge = view->judge;
     const struct fleet *fleet = &judge->fleet;
     size_t largest = 0;
-    view->places = view->rule->place_metric ? fleet_metric(fleet, view->rule->place_metric) : NULL;
+    view->place_column =
+        view->rule->place_metric ? fleet_metric(fleet, view->rule->place_metric) : NULL;
     view_gather(view);
     view->step = view->rule->worse == JUDGE_ANY ? 0 : view_find_step(view);
     view_at_usual_clock(view);

@@ -10,8 +10,8 @@
 #include "judge/model.h"
 #include "judge/robust.h"
 
-void placement_count(struct place_counts *counts, const struct fleet *fleet,
-                     const struct metric_column *column, const struct group *population)
+void place_counts_add(struct place_counts *counts, const struct fleet *fleet,
+                      const struct metric_column *column, const struct group *population)
 {
     for (size_t i = 0; i < population->count; i++) {
         const struct cell *cell = fleet_number(column, population->members[i], false);

@@ -17,8 +17,8 @@ struct place_counts {
 };
 
 /* Adds the judged GPUs of a population. */
-void placement_count(struct place_counts *counts, const struct fleet *fleet,
-                     const struct metric_column *column, const struct group *population);
+void place_counts_add(struct place_counts *counts, const struct fleet *fleet,
+                      const struct metric_column *column, const struct group *population);
 
 /* The place of most GPUs of a kind. If these are few, that of those elsewhere, if most of them have
  * the same; otherwise that of at least half of the GPUs. NaN: none is usual. elsewhere: the places

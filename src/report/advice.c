@@ -24,8 +24,6 @@ const struct advice advice_rows[] = {
     {VERDICT_FAILING, "main.whole.", "take the GPU out of use: its memory loses data", replaces},
     {VERDICT_FAILING, "compute.wrong", "take the GPU out of use: results of its jobs may be wrong",
      replaces},
-    {VERDICT_FAILING, "compute.digest", "take the GPU out of use: results of its jobs may be wrong",
-     replaces},
     {VERDICT_FAILING, "health.nvlink",
      "reset the GPU, look at the fabric manager and at the seating of the board", if_it_stays},
     {VERDICT_FAILING, "health.fabric", "restart the fabric manager, then reset the GPU",

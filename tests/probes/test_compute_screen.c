@@ -35,8 +35,7 @@ static void healthy(void **state)
     assert_true(wrong->value == 0);
     assert_int_equal(facts_get(&wrong->notes, "paths")->integer, DEVICE_SCREEN_COUNT);
     assert_int_equal(facts_get(&wrong->notes, "sub_cores")->integer, 8 * DEVICE_SUB_CORES);
-    assert_null(facts_get(&wrong->notes, "not_as_host"));
-    assert_null(measures_get(&measures, "compute.screen_sm"));
+    assert_null(measures_get(&measures, "compute.wrong_at.int"));
     assert_true(probed_value(&measures, "compute.code") >= 0);
     for (int path = 0; path < DEVICE_SCREEN_COUNT; path++)
         assert_true(digest_of(&measures, device_screen_names[path]) < 1000000);
@@ -52,14 +51,22 @@ static void wrong_sm(void **state)
     struct measures measures = probed_run(&probed);
     const struct measure *wrong = measures_get(&measures, "compute.wrong_on.special");
     assert_true(probed_value(&measures, "compute.screen") == wrong->value && wrong->value > 0);
-    assert_true(probed_value(&measures, "compute.screen_sm") == 5);
-    assert_int_equal(facts_get(&wrong->notes, "sub_core")->integer, 2);
+    const struct measure *place = measures_get(&measures, "compute.wrong_at.special");
+    assert_true(place->value == 5);
+    assert_int_equal(facts_get(&place->notes, "sub_core")->integer, 2);
     assert_null(measures_get(&measures, "compute.wrong_on.int"));
     assert_true(probed_value(&measures, "compute.wrong") == 0);
     measures_fini(&measures);
 }
 
-/* All SMs are wrong alike: only the digest shows it, or the host, where it knows. */
+static struct measures wrong_card_in(enum device_screen_path path)
+{
+    struct probed probed = {.model = MODEL, .list = "compute.screen", .faulty = true};
+    probed.fault = (struct sim_fault){.kind = SIM_WRONG_CARD, .path = (int)path};
+    return probed_run(&probed);
+}
+
+/* All SMs are wrong alike: the host shows it where it knows the answer, else only the digest. */
 static void wrong_card(void **state)
 {
     (void)state;
@@ -67,14 +74,16 @@ static void wrong_card(void **state)
     struct measures measures = probed_run(&right);
     double special = digest_of(&measures, "special"), fp64 = digest_of(&measures, "fp64");
     measures_fini(&measures);
-    struct probed probed = {.model = MODEL, .list = "compute.screen", .faulty = true};
-    probed.fault = (struct sim_fault){.kind = SIM_WRONG_CARD, .path = DEVICE_SCREEN_FP64};
-    measures = probed_run(&probed);
-    const struct measure *wrong = measures_get(&measures, "compute.screen");
-    assert_true(wrong->value == 0);
-    assert_string_equal(facts_get(&wrong->notes, "not_as_host")->text, "fp64");
+    measures = wrong_card_in(DEVICE_SCREEN_FP64);
+    const struct measure *wrong = measures_get(&measures, "compute.wrong_on.fp64");
+    assert_true(wrong->value == wrong->n && wrong->n > 0);
     assert_true(digest_of(&measures, "fp64") != fp64);
     assert_true(digest_of(&measures, "special") == special);
+    measures_fini(&measures);
+    measures = wrong_card_in(DEVICE_SCREEN_SPECIAL);
+    assert_true(probed_value(&measures, "compute.screen") == 0);
+    assert_true(digest_of(&measures, "fp64") == fp64);
+    assert_true(digest_of(&measures, "special") != special);
     measures_fini(&measures);
 }
 
@@ -85,7 +94,7 @@ static void host_words(void **state)
     uint64_t hashes[DEVICE_SCREEN_COUNT] = {0};
     for (int path = 0; path < DEVICE_SCREEN_COUNT; path++) {
         bool known = screen_host_hash((enum device_screen_path)path, &hashes[path]);
-        assert_true(known == device_screen_by_host((enum device_screen_path)path));
+        assert_true(known == device_screen_rows[path].by_host);
         for (int k = 0; k < path; k++)
             assert_true(!known || hashes[k] != hashes[path]);
     }
@@ -112,8 +121,8 @@ static void operands(void **state)
             assert_true((low >> 7 & 0xff) <= 180 && (low >> 23 & 0xff) <= 180);
             for (uint32_t at = 0; at < 32; at += 8)
                 assert_true((screen_fp8(a) >> at & 0x7f) != 0x7f);
-            uint64_t wide = screen_fp64(screen_operand64(step, lane, 0));
-            assert_true((wide >> 52 & 0x7ff) >= 512 && (wide >> 52 & 0x7ff) < 1536);
+            double wide = SCREEN_DOUBLE(screen_fp64(screen_operand64(step, lane, 0)));
+            assert_true(isfinite(wide * wide * 1024) && wide != 0);
         }
     for (int i = 0; i < 256; i++)
         assert_true(exponents[i] > 0);

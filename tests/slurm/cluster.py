@@ -52,15 +52,18 @@ def missing_proctrack(name):
 def free_ports(count):
     """Below those that the system hands out: another program may get these before our daemons bind them. Clusters that
     are made at the same time, by other processes, look elsewhere."""
-    ports, port = [], 10000 + os.getpid() * 16 % 20000
-    while len(ports) < count:
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-                ports.append(port)
-            except OSError:
-                pass
+    held, port = [], 10000 + os.getpid() * 16 % 20000
+    while len(held) < count:
+        s = socket.socket()
+        try:
+            s.bind(("", port))
+            held.append(s)
+        except OSError:
+            s.close()
         port += 1
+    ports = [s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
     return ports
 
 

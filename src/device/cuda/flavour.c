@@ -62,15 +62,16 @@ static uint64_t fatbin_bytes(const unsigned char *fatbin)
     return head + behind;
 }
 
-uint64_t flavour_code(const struct flavour *flavour, enum cuda_kernels file, int capability,
-                      int driver)
+uint64_t flavour_code(const struct flavour *flavour, enum cuda_kernels file, int capability)
 {
     const unsigned char *fatbin = flavour->fatbins[file];
+    const char *forced = getenv("CUDA_FORCE_PTX_JIT");
     uint64_t hash = 0xcbf29ce484222325u, bytes = fatbin_bytes(fatbin);
+    if (!has_machine_code(flavour, capability) || (forced && strcmp(forced, "1") == 0))
+        return 0;
     for (uint64_t i = 0; i < bytes; i++)
         hash = (hash ^ fatbin[i]) * 0x100000001b3u;
-    return has_machine_code(flavour, capability) ? hash
-                                                 : (hash ^ (uint64_t)driver) * 0x100000001b3u;
+    return hash;
 }
 
 /* The oldest driver with which the flavour runs on the GPU; 0: no driver does. */

@@ -45,10 +45,9 @@ int flavour_oldest_driver(void);
  * is 90 for 9.0. -ENOTSUP, with what would serve, if none runs on this GPU with this driver. */
 int flavour_choose(int capability, int driver, const struct flavour **out_flavour, struct err *err);
 
-/* Names the machine code of a file of kernels: equal on GPUs that run the same. What a driver
- * compiled is other code than that of another driver. */
-uint64_t flavour_code(const struct flavour *flavour, enum cuda_kernels file, int capability,
-                      int driver);
+/* Names the machine code of a file of kernels: equal on GPUs that run the same. 0: the driver
+ * compiles it for this GPU, and each driver does that in its own way. */
+uint64_t flavour_code(const struct flavour *flavour, enum cuda_kernels file, int capability);
 
 bool flavour_is_built(const struct flavour *flavour, int arch);
 

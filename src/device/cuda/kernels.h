@@ -100,7 +100,7 @@ struct kernel_check_result {
 #define KERNEL_SCREEN_EVERY_WORD UINT32_MAX
 struct kernel_screen_flip {
     uint32_t block, thread, word; /* the word's number in a period, or every word */
-    uint32_t bits, stuck;         /* toggled, or stuck at 1; 0: none */
+    uint32_t bits;                /* toggled; 0: none */
     uint32_t chance;              /* of each visit, in 2^-32 */
 };
 struct kernel_screen {

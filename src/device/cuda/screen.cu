@@ -204,7 +204,7 @@ enum { MMA_TILES = 4, MMA_ROUNDS = 4, MMA_STEPS = 8 };
 MMA_SCREEN_STEP(mma_f16, float, MMA_F16, 4, 2, screen_f16, 0x80008000u)
 MMA_SCREEN_STEP(mma_bf16, float, MMA_BF16, 4, 2, screen_bf16, 0x80008000u)
 MMA_SCREEN_STEP(mma_tf32, float, MMA_TF32, 4, 2, screen_bf16_high, 0x80000000u)
-MMA_SCREEN_STEP(mma_int8, uint32_t, MMA_INT8, 4, 2, ANY_BITS, 0x80808080u)
+MMA_SCREEN_STEP(mma_int8, uint32_t, MMA_INT8, 4, 2, ANY_BITS, 0xffffffffu)
 
 static __device__ uint64_t mma_fp64_step(const struct kernel_screen *s, uint32_t p, uint32_t step,
                                          uint32_t lane, uint64_t sum)

@@ -20,7 +20,7 @@ static __device__ __forceinline__ uint64_t screen_take(const struct kernel_scree
                 (word_number == flip->word || flip->word == KERNEL_SCREEN_EVERY_WORD);
     if (here &&
         check_mix(s->launch * 0x9e3779b1u + period * 0x85ebca6bu + word_number) <= flip->chance)
-        word = flip->stuck ? word | flip->bits : word ^ flip->bits;
+        word ^= flip->bits;
 #endif
     return check_fold(sum, word);
 }

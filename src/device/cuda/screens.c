@@ -1,8 +1,8 @@
 /* The screen for wrong results on a GPU: one block per SM, the same program in all warps, launched
  * again and again; every warp's hash compared with what it must be. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"
@@ -10,39 +10,13 @@
 #include "device/cuda/kernels.h"
 #include "device/screen_program.h"
 
-enum {
-    SHARED_BYTES_LEFT = 8192, /* for what a kernel declares itself */
-    WGMMA_ONLY = 90,
-};
-
-/* How each path is launched. newest: the only compute capability that has it; 0: all newer ones. */
-static const struct path_launch {
-    const char *kernel;
-    uint32_t warps;
-    int oldest, newest;
-} launches[DEVICE_SCREEN_COUNT] = {
-    [DEVICE_SCREEN_INT] = {"screen_int", 32, 0, 0},
-    [DEVICE_SCREEN_FP32] = {"screen_fp32", 32, 0, 0},
-    [DEVICE_SCREEN_FP64] = {"screen_fp64", 32, 0, 0},
-    [DEVICE_SCREEN_HALF] = {"screen_half", 32, 60, 0},
-    [DEVICE_SCREEN_SPECIAL] = {"screen_special", 32, 0, 0},
-    [DEVICE_SCREEN_CONVERT] = {"screen_convert", 32, 0, 0},
-    [DEVICE_SCREEN_LANES] = {"screen_lanes", 32, 0, 0},
-    [DEVICE_SCREEN_MMA_F16] = {"screen_mma_f16", 16, 80, 0},
-    [DEVICE_SCREEN_MMA_BF16] = {"screen_mma_bf16", 16, 80, 0},
-    [DEVICE_SCREEN_MMA_TF32] = {"screen_mma_tf32", 16, 80, 0},
-    [DEVICE_SCREEN_MMA_INT8] = {"screen_mma_int8", 16, 80, 0},
-    [DEVICE_SCREEN_MMA_FP64] = {"screen_mma_fp64", 16, 80, 0},
-    [DEVICE_SCREEN_WGMMA_F16] = {"screen_wgmma_f16", 8, 90, WGMMA_ONLY},
-    [DEVICE_SCREEN_WGMMA_BF16] = {"screen_wgmma_bf16", 8, 90, WGMMA_ONLY},
-    [DEVICE_SCREEN_WGMMA_FP8] = {"screen_wgmma_fp8", 8, 90, WGMMA_ONLY},
-};
+enum { SHARED_BYTES_LEFT = 8192 }; /* for what a kernel declares itself */
 
 struct screening {
     struct cuda_gpu *gpu;
     const struct device_screen *asked;
     struct device_screen_answer *answer;
-    const struct path_launch *how;
+    uint32_t warps;
     CUfunction kernel;
     uint32_t shared_bytes;
     uint64_t expected;
@@ -53,21 +27,22 @@ static int screen_prepare(struct screening *screening, struct err *err)
 {
     struct cuda_gpu *gpu = screening->gpu;
     struct device_screen_answer *answer = screening->answer;
-    const struct path_launch *how = screening->how;
+    enum device_screen_path path = screening->asked->path;
+    char name[32];
     int major = 0, minor = 0;
     int rc = cuda_capability(gpu, &major, &minor, err);
     if (rc)
         return rc;
     int capability = 10 * major + minor;
-    if (capability < how->oldest || (how->newest && capability > how->newest))
+    if (!device_screen_exists(path, capability))
         return err_set(err, -ENOTSUP, "%s: not on GPUs of compute capability %d.%d",
-                       device_screen_names[screening->asked->path], major, minor);
-    rc = cuda_find_kernel(gpu, CUDA_KERNELS_SCREEN, how->kernel, &screening->kernel, err);
+                       device_screen_names[path], major, minor);
+    snprintf(name, sizeof name, "screen_%s", device_screen_names[path]);
+    rc = cuda_find_kernel(gpu, CUDA_KERNELS_SCREEN, name, &screening->kernel, err);
     if (rc)
         return rc;
     screening->shared_bytes = (uint32_t)gpu->base.limits.shared_bytes_max - SHARED_BYTES_LEFT;
-    answer->code =
-        flavour_code(gpu->flavour, CUDA_KERNELS_SCREEN, capability, gpu->driver->version);
+    answer->code = flavour_code(gpu->flavour, CUDA_KERNELS_SCREEN, capability);
     answer->place_count = (size_t)gpu->base.limits.sm_count * DEVICE_SUB_CORES;
     answer->places = mem_array(answer->place_count, sizeof *answer->places);
     rc = cuda_check(gpu,
@@ -92,7 +67,7 @@ static int screen_launch(struct screening *screening, uint64_t *out_ns, struct e
     int rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
     if (rc)
         return rc;
-    rc = cuda_launch(gpu, screening->kernel, sms, screening->how->warps * CHECK_LANES,
+    rc = cuda_launch(gpu, screening->kernel, sms, screening->warps * CHECK_LANES,
                      screening->shared_bytes, pointers, err);
     if (rc)
         return rc;
@@ -112,23 +87,21 @@ static int by_hash(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The hash of most warps, and whether any warp has the one that is asked for. */
-static uint64_t most_frequent(const struct screening *screening, uint64_t asked, bool *out_found)
+/* The hash of most warps. */
+static uint64_t most_frequent(const struct screening *screening)
 {
     const struct cuda_gpu *gpu = screening->gpu;
     const struct kernel_check_result *results = gpu->results.host;
-    size_t count = 0, most = 0, warps = screening->how->warps;
+    size_t count = 0, most = 0, warps = screening->warps;
     uint64_t *hashes = mem_array(gpu->base.limits.sm_count * warps, sizeof *hashes), found = 0;
     for (uint32_t i = 0; i < gpu->base.limits.sm_count; i++)
         for (size_t w = 0; w < warps; w++)
             hashes[count++] = results[i].hashes[w];
     sort_stable(hashes, count, sizeof *hashes, by_hash);
-    *out_found = false;
     for (size_t i = 0, same = 0; i < count; i++) {
         same = i && hashes[i] == hashes[i - 1] ? same + 1 : 1;
         found = same > most ? hashes[i] : found;
         most = same > most ? same : most;
-        *out_found |= hashes[i] == asked;
     }
     free(hashes);
     return found;
@@ -138,10 +111,10 @@ static void screen_find_expected(struct screening *screening)
 {
     struct device_screen_answer *answer = screening->answer;
     uint64_t host = 0;
-    bool known = screen_host_hash(screening->asked->path, &host), found = false;
-    answer->digest = most_frequent(screening, host, &found);
+    bool known = screen_host_hash(screening->asked->path, &host);
+    answer->digest = most_frequent(screening);
     answer->as_host = known && answer->digest == host;
-    screening->expected = known && found ? host : answer->digest;
+    screening->expected = known ? host : answer->digest;
 }
 
 static int screen_compare(struct screening *screening, struct err *err)
@@ -153,7 +126,7 @@ static int screen_compare(struct screening *screening, struct err *err)
         int rc = cuda_sm_of(gpu, results[i].sm_id, &sm, err);
         if (rc)
             return rc;
-        for (uint32_t w = 0; w < screening->how->warps; w++) {
+        for (uint32_t w = 0; w < screening->warps; w++) {
             struct device_check_place *place =
                 &screening->answer->places[sm * DEVICE_SUB_CORES + w % DEVICE_SUB_CORES];
             place->count++;
@@ -187,7 +160,7 @@ static int screen_run(struct screening *screening, struct err *err)
 int cuda_screen_path(struct device *device, const void *request, void *answer, struct err *err)
 {
     struct screening screening = {.gpu = cuda_of(device), .asked = request, .answer = answer};
-    screening.how = &launches[screening.asked->path];
+    screening.warps = device_screen_rows[screening.asked->path].warps;
     int rc = cuda_set_current(screening.gpu, err);
     if (rc)
         return rc;

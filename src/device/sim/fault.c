@@ -77,7 +77,7 @@ static const char *const reason_words[] = {
     NULL,
 };
 
-#define PATH_WORD(id, name, words, host) name,
+#define PATH_WORD(id, name, words, ...) name,
 static const char *const path_words[] = {SCREENS(PATH_WORD) NULL};
 
 const char *const sim_per_words[] = {"gpu", "node", "rack", NULL};
@@ -568,8 +568,7 @@ int sim_model_apply(struct sim_model *model, const struct sim_fault *fault, stru
     case SIM_WRONG_SM:
         return harm_sm(model, fault, err);
     case SIM_WRONG_CARD:
-        model->wrong_path = fault->path;
-        model->wrong_card = true;
+        model->wrong_card_path = fault->path;
         return 0;
     case SIM_L1_WAYS:
         return lose_l1(model, fault, err);

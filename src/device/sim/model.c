@@ -378,6 +378,7 @@ static void set_defaults(struct sim_model *model)
     model->dram_factor = 1;
     model->l1_share = 1;
     model->slow_sm = -1;
+    model->wrong_card_path = -1;
     model->hang_after = -1;
     model->crash_after = -1;
 }

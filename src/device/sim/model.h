@@ -241,8 +241,8 @@ struct sim_model {
     uint64_t wrong_offset, wrong_words; /* words with a bit that is always 1 */
     uint32_t wrong_sm;                  /* computes wrong in wrong_share of its checks */
     double wrong_share;
-    int wrong_path;            /* enum device_screen_path: what it computes wrong */
-    bool wrong_card;           /* all SMs compute wrong alike */
+    int wrong_path;            /* enum device_screen_path: of what */
+    int wrong_card_path;       /* all SMs compute it wrong alike; -1: none */
     uint64_t throttle_bits;    /* as NVML gives them */
     double fall_share, fall_s; /* of the SM clock, after this time under load */
     int fall_reason;           /* enum sim_reason */

@@ -8,15 +8,7 @@
 #include "device/screen_program.h"
 #include "device/sim/gpu.h"
 
-enum { WARPS = 32, WRONG_SUB_CORE = 2, LAUNCH_NS = 500000 };
-
-/* The compute capability that has a path, times 10. */
-static int first_capability(enum device_screen_path path)
-{
-    if (path >= DEVICE_SCREEN_WGMMA_F16)
-        return 90;
-    return path >= DEVICE_SCREEN_MMA_F16 ? 80 : 0;
-}
+enum { WRONG_SUB_CORE = 2, LAUNCH_NS = 500000 };
 
 static void screen_place(const struct sim_model *model, enum device_screen_path path, size_t number,
                          uint32_t count, struct rng *rng, struct device_check_place *place)
@@ -39,24 +31,28 @@ int gpu_screen_path(struct device *device, const void *request, void *answer, st
     const struct sim_model *model = &gpu->model;
     gpu_update(gpu);
     int capability = (int)(10 * strtod(model->hardware.compute_capability, NULL) + 0.5);
-    int first = first_capability(asked->path);
-    if (capability < first || (first == 90 && capability != 90))
+    if (!device_screen_exists(asked->path, capability))
         return err_set(err, -ENOTSUP, "%s: this GPU does not have it",
                        device_screen_names[asked->path]);
-    bool card_is_wrong = model->wrong_card && (int)asked->path == model->wrong_path;
+    bool by_host = device_screen_rows[asked->path].by_host;
+    bool card_is_wrong = (int)asked->path == model->wrong_card_path;
     out_answer->code = rng_derive(0, model->hardware.architecture, 0);
     out_answer->digest = rng_derive(card_is_wrong ? gpu->noise_seed : 0,
                                     model->hardware.architecture, 1 + (uint64_t)asked->path);
-    out_answer->as_host = device_screen_by_host(asked->path) && !card_is_wrong;
+    out_answer->as_host = by_host && !card_is_wrong;
     out_answer->elapsed_ns = (uint64_t)asked->target_ms * 1000000;
     out_answer->launches = (uint32_t)(1 + out_answer->elapsed_ns / LAUNCH_NS);
     out_answer->place_count = (size_t)model->sms * DEVICE_SUB_CORES;
     out_answer->places = mem_array(out_answer->place_count, sizeof *out_answer->places);
     struct rng rng;
     rng_init(&rng, rng_derive(gpu->noise_seed, "screen", gpu->stream_number++), "noise");
-    for (size_t i = 0; i < out_answer->place_count; i++)
-        screen_place(model, asked->path, i, out_answer->launches * WARPS / DEVICE_SUB_CORES, &rng,
-                     &out_answer->places[i]);
+    uint32_t hashes =
+        out_answer->launches * device_screen_rows[asked->path].warps / DEVICE_SUB_CORES;
+    for (size_t i = 0; i < out_answer->place_count; i++) {
+        screen_place(model, asked->path, i, hashes, &rng, &out_answer->places[i]);
+        if (card_is_wrong && by_host)
+            out_answer->places[i].wrong = hashes;
+    }
     gpu->busy_ns += (double)out_answer->elapsed_ns;
     return 0;
 }

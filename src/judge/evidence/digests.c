@@ -18,7 +18,7 @@ static const char CODE[] = "compute.code";
 static const struct digest_metric {
     const char *metric, *words;
 } digest_metrics[] = {
-#define DIGEST_METRIC(id, name, words, host) {"compute.digest." name, words},
+#define DIGEST_METRIC(id, name, words, ...) {"compute.digest." name, words},
     SCREENS(DIGEST_METRIC)};
 
 struct digest {
@@ -76,7 +76,9 @@ static void judge_digests(struct judge *judge, const struct digest_metric *metri
         uint32_t elsewhere = 0;
         char *text = NULL;
         double wanted = known ? right : value_elsewhere(judge, digest, metric->metric, &elsewhere);
-        if (digest->value == wanted || (isnan(wanted) && most == count))
+        if (isnan(wanted) && 2 * most > count)
+            wanted = right;
+        if (digest->value == wanted)
             continue;
         if (known)
             text =

@@ -336,9 +336,9 @@ static const struct self_check {
     WRONG_IN("registers", "registers"),
     WRONG_IN("atomics", "atomics"),
 /* Told, never more: the kernels of the screen have not run on a GPU yet. */
-#define WRONG_ON(id, name, words, host)                                                            \
+#define WRONG_ON(id, name, words, ...)                                                             \
     {"compute.wrong_on." name,                                                                     \
-     "compute.screen_sm",                                                                          \
+     "compute.wrong_at." name,                                                                     \
      EVIDENCE_HINT,                                                                                \
      VERDICT_FAILING,                                                                              \
      "screens of the " words " with a wrong result: ",                                             \

@@ -2,10 +2,7 @@
  * host does not know is compared with most warps of the GPU, and its digest, by the judge, with
  * other GPUs. */
 #include <errno.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/str.h"
 #include "probes/method/repeats.h"
 
 /* Digests are kept with six digits: all of them are in the file, and one wrong digest of a million
@@ -13,9 +10,10 @@
 enum { TARGET_MS = 4, FULL_TARGET_MS = 250, DIGEST_VALUES = 1000000 };
 
 static const struct {
-    const char *wrong, *digest;
+    const char *wrong, *place, *digest;
 } metrics[DEVICE_SCREEN_COUNT] = {
-#define SCREEN_METRICS(id, name, words, host) {"compute.wrong_on." name, "compute.digest." name},
+#define SCREEN_METRICS(id, name, words, ...)                                                       \
+    {"compute.wrong_on." name, "compute.wrong_at." name, "compute.digest." name},
     SCREENS(SCREEN_METRICS)};
 
 struct screened {
@@ -23,9 +21,6 @@ struct screened {
     uint32_t paths;        /* that were screened */
     uint32_t least_places; /* sub-cores that gave a hash, on the path where it was fewest */
     uint64_t code;
-    struct strbuf other; /* paths on which all SMs agree on an answer that is not the host's */
-    uint32_t *wrong_by_sm;
-    size_t sm_count;
 };
 
 static void add_wrong(struct probe_context *context, enum device_screen_path path,
@@ -40,8 +35,6 @@ static void add_wrong(struct probe_context *context, enum device_screen_path pat
         count += place->count;
         wrong += place->wrong;
         worst = place->wrong > answer->places[worst].wrong ? i : worst;
-        if (i / DEVICE_SUB_CORES < screened->sm_count)
-            screened->wrong_by_sm[i / DEVICE_SUB_CORES] += place->wrong;
     }
     screened->hashes += count;
     screened->wrong += wrong;
@@ -53,9 +46,11 @@ static void add_wrong(struct probe_context *context, enum device_screen_path pat
         measures_add(context->measures, metrics[path].wrong, (double)wrong, "",
                      "hashes of warps that are not those of the host or of most warps");
     facts_set_int(&m->notes, "of", (int64_t)count);
-    facts_set_int(&m->notes, "sm", (int64_t)(worst / DEVICE_SUB_CORES));
-    facts_set_int(&m->notes, "sub_core", (int64_t)(worst % DEVICE_SUB_CORES));
     m->n = (uint32_t)(count < UINT32_MAX ? count : UINT32_MAX);
+    m = measures_add(context->measures, metrics[path].place, (double)(worst / DEVICE_SUB_CORES),
+                     "id", "the SM with the sub-core that has most of them");
+    facts_set_int(&m->notes, "sub_core", (int64_t)(worst % DEVICE_SUB_CORES));
+    facts_set_int(&m->notes, "wrong", answer->places[worst].wrong);
 }
 
 static int screen_path(struct probe_context *context, enum device_screen_path path,
@@ -72,18 +67,16 @@ static int screen_path(struct probe_context *context, enum device_screen_path pa
     if (rc)
         return err_set(err, rc, "%s: %s", device_screen_names[path], own.text);
     add_wrong(context, path, &answer, screened);
-    measures_add(context->measures, metrics[path].digest, (double)(answer.digest % DIGEST_VALUES),
-                 "id", "of the hash of most warps");
-    if (device_screen_by_host(path) && !answer.as_host)
-        strbuf_printf(&screened->other, "%s%s", screened->other.length ? " " : "",
-                      device_screen_names[path]);
+    if (answer.code)
+        measures_add(context->measures, metrics[path].digest,
+                     (double)(answer.digest % DIGEST_VALUES), "id", "of the hash of most warps");
     screened->code = answer.code;
     screened->paths++;
     device_screen_answer_fini(&answer);
     return 0;
 }
 
-static void report(struct probe_context *context, const struct screened *screened)
+static void screened_report(struct probe_context *context, const struct screened *screened)
 {
     struct measure *m =
         measures_add(context->measures, "compute.screen", (double)screened->wrong, "",
@@ -92,42 +85,30 @@ static void report(struct probe_context *context, const struct screened *screene
     facts_set_int(&m->notes, "of", (int64_t)screened->hashes);
     facts_set_int(&m->notes, "paths", screened->paths);
     facts_set_int(&m->notes, "sub_cores", screened->least_places);
-    if (screened->other.length)
-        facts_set_text(&m->notes, "not_as_host", screened->other.data);
     m->n = (uint32_t)(screened->hashes < UINT32_MAX ? screened->hashes : UINT32_MAX);
-    measures_add(context->measures, "compute.code", (double)(screened->code % DIGEST_VALUES), "id",
-                 "of the machine code of the screen");
-    if (!screened->wrong)
-        return;
-    size_t worst = 0;
-    for (size_t i = 0; i < screened->sm_count; i++)
-        worst = screened->wrong_by_sm[i] > screened->wrong_by_sm[worst] ? i : worst;
-    m = measures_add(context->measures, "compute.screen_sm", (double)worst, "id",
-                     "the SM with the most wrong hashes");
-    facts_set_int(&m->notes, "wrong", screened->wrong_by_sm[worst]);
+    if (screened->code)
+        measures_add(context->measures, "compute.code", (double)(screened->code % DIGEST_VALUES),
+                     "id", "of the machine code of the screen");
 }
 
 static int compute_screen_run(struct probe_context *context, struct err *err)
 {
-    struct screened screened = {.sm_count = device_limits(context->device)->sm_count};
+    struct screened screened = {0};
     int rc = 0;
-    screened.wrong_by_sm =
-        mem_array(screened.sm_count ? screened.sm_count : 1, sizeof *screened.wrong_by_sm);
     for (int path = 0; path < DEVICE_SCREEN_COUNT && !rc; path++)
         rc = screen_path(context, (enum device_screen_path)path, &screened, err);
     if (!rc && screened.paths)
-        report(context, &screened);
+        screened_report(context, &screened);
     else if (!rc)
         repeats_unsupported(context, "compute.screen", "this device cannot screen its SMs");
-    free(screened.wrong_by_sm);
-    strbuf_fini(&screened.other);
     return rc;
 }
 
-#define SCREEN_NAMES(id, name, words, host) "compute.wrong_on." name, "compute.digest." name,
+#define SCREEN_NAMES(id, name, words, ...)                                                         \
+    "compute.wrong_on." name, "compute.wrong_at." name, "compute.digest." name,
 const struct probe probe_compute_screen = {
     .description = {"compute.screen", "whether every SM computes right, with operands of any bits",
                     PROFILE_NONE}, /* its kernels have not run on a GPU yet */
-    .metrics = {"compute.screen", "compute.screen_sm", "compute.code", SCREENS(SCREEN_NAMES)},
+    .metrics = {"compute.screen", "compute.code", SCREENS(SCREEN_NAMES)},
     .run = compute_screen_run,
 };

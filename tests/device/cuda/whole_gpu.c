@@ -233,7 +233,7 @@ static void screens(void **state)
                 continue;
             assert_int_equal(rc, 0);
             assert_true(answer.launches > 0 && answer.code && answer.digest);
-            assert_true(answer.as_host == device_screen_by_host(screen.path));
+            assert_true(answer.as_host == device_screen_rows[path].by_host);
             for (size_t i = 0; i < answer.place_count; i++) {
                 bool expected = wrong && i / DEVICE_SUB_CORES == 1;
                 assert_true(answer.places[i].count > 0);
