@@ -514,15 +514,11 @@ static void score_gpu(struct figure_view *view, const struct usual_figure *usual
     double excess = fmax(square(spread) - square(usual->spread), 0);
     double variance = square(usual->sigma) + square(usual->error) + square(placement.error) +
                       model_constants[OWN_PART] * excess + square(view->share_error * away);
-    double of_level = square(CPD_MEDIAN_ERROR * usual->sigma) / fmax((double)usual->n, 1);
-    double assumed = fmax(square(usual->error) - of_level, 0) + square(placement.error) +
-                     square(view->share_error * away);
-    double dof = fmin(robust_dof_beside(assumed, variance, usual->dof), SOURCE_DOF_MAX);
     double size = fmax(fabs(deviation) - view->step / fabs(level), 0);
     judge->worse[slot] = (float)judge_worse_share(view->rule->worse, deviation);
-    judge->sources[slot] =
-        (uint16_t)(usual->by_world * SOURCE_WORLD | usual->alone * SOURCE_ALONE |
-                   usual->certain * SOURCE_CERTAIN | few * SOURCE_FEW | (unsigned)dof * SOURCE_DOF);
+    judge->sources[slot] = (uint16_t)(usual->by_world * SOURCE_WORLD | usual->alone * SOURCE_ALONE |
+                                      usual->certain * SOURCE_CERTAIN | few * SOURCE_FEW |
+                                      (unsigned)fmin(usual->dof, SOURCE_DOF_MAX) * SOURCE_DOF);
     if (view->rule->worse != JUDGE_ANY)
         judge->scores[slot] =
             (float)judge_worse_share(view->rule->worse, copysign(size / sqrt(variance), deviation));

@@ -125,12 +125,6 @@ static double robust_kurtosis(const double *sizes, size_t n)
     return squares > 0 ? count * fourths / (squares * squares) : NAN;
 }
 
-double robust_dof_beside(double assumed, double variance, double dof)
-{
-    double part = variance / (variance - assumed);
-    return dof * part * part;
-}
-
 double robust_edge(const double *sizes, size_t n)
 {
     double largest = 0;

@@ -43,10 +43,6 @@ struct robust_fit robust_fit_cautious(const double *values, size_t n, double *sc
 enum { ROBUST_DOF_MIN = 5, ROBUST_DOF_MAX = 30 };
 double robust_tail_dof(const double *sizes, size_t n, int errors);
 
-/* The degrees of freedom of a variance to which assumptions contribute `assumed`, less than all:
- * those of the part that was estimated, and more (Welch and Satterthwaite). */
-double robust_dof_beside(double assumed, double variance, double dof);
-
 /* Twice the largest of `sizes` (see above) if their distribution ends sharply, as a uniform one
  * does: no healthy figure lies beyond. INFINITY if their kurtosis is nearer to that of a normal
  * distribution. */

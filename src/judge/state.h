@@ -38,8 +38,8 @@ struct usual_figure {
     double place;   /* how most GPUs of its kind have their SMs placed; NaN: without effect */
 };
 
-/* What the score of a figure is from: flags, and SOURCE_DOF * the degrees of freedom of its
- * variance. */
+/* What the score of a figure is from: flags, and SOURCE_DOF * the degrees of freedom of the scale.
+ */
 enum {
     SOURCE_WORLD = 1,
     SOURCE_CERTAIN = 2,
