@@ -455,7 +455,8 @@ static void usual_find(const struct figure_view *view, const struct figure_kind 
     bool by_kinds = isinf(fleet.error) && isinf(world.error);
     out->by_world =
         figure && (isinf(fleet.error) || world.error < fleet.error) && (!by_kinds || !largest);
-    out->alone = out->by_world && (!n || contradicts);
+    /* One other GPU of the fleet, or three, do not make what is known elsewhere their own. */
+    out->alone = out->by_world && (!n || contradicts || out->all + 1 < PEERS_MIN);
     size_t elsewhere = figure && kind->world.own_kind ? figure->n : 0;
     out->few = !out->by_world && view->kinds > 1 && kind->all + elsewhere < KIND_MIN;
     out->certain = out->by_world ? kind->world.own_kind && kind->world.same_driver &&

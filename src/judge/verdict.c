@@ -117,17 +117,42 @@ struct judged_issue {
     const struct finding *finding;
 };
 
-/* NOTHING also for what is not listed. */
-static struct judged_issue issue_judge(const struct judge *judge, const struct issue *issue)
+/* By GPU and verdict: the largest loss that is sure; NaN: none. Freed by the caller. */
+static double *sure_losses(const struct judge *judge)
+{
+    const struct fleet *fleet = &judge->fleet;
+    size_t count = (fleet->count ? fleet->count : 1) * VERDICT_COUNT;
+    double *losses = mem_array(count, sizeof *losses);
+    for (size_t i = 0; i < count; i++)
+        losses[i] = NAN;
+    for (size_t i = 0; i < judge->findings.issue_count; i++) {
+        const struct issue *issue = &judge->findings.issues[i];
+        const struct finding *finding = issue_finding(judge, issue);
+        double *loss = &losses[issue->gpu * VERDICT_COUNT + finding->verdict];
+        if (certainty_of(judge, issue) == CERTAINTY_SURE)
+            *loss = fmax(*loss, verdict_loss(judge->basis.config, fleet_text(fleet, issue->metric),
+                                             finding));
+    }
+    return losses;
+}
+
+/* NOTHING also for what is not listed. Where losses decide, a fact costs what the figures of its
+ * GPU lost that have the same verdict. */
+static struct judged_issue issue_judge(const struct judge *judge, const struct issue *issue,
+                                       const double *losses)
 {
     const struct judge_config *config = judge->basis.config;
     enum certainty certainty = certainty_of(judge, issue);
     const struct finding *finding = issue_finding(judge, issue);
     const bool sure = certainty == CERTAINTY_SURE;
-    double loss = verdict_loss(config, fleet_text(&judge->fleet, issue->metric), finding);
+    const char *metric = fleet_text(&judge->fleet, issue->metric);
+    double loss = verdict_loss(config, metric, finding);
+    double cost = metric_is_fact(metric) && config->policy.rows[finding->verdict].by_loss
+                      ? losses[issue->gpu * VERDICT_COUNT + finding->verdict]
+                      : loss;
     enum action action = certainty == CERTAINTY_IGNORED
                              ? ACTION_NOTHING
-                             : policy_action(&config->policy, finding->verdict, loss, sure);
+                             : policy_action(&config->policy, finding->verdict, cost, sure);
     /* What only GPUs elsewhere show is told, never more. */
     if (issue->basis == BASIS_WORLD && action > ACTION_TELL)
         action = ACTION_TELL;
@@ -147,13 +172,15 @@ static bool issue_is_of_place(const struct issue *issue)
 
 void verdict_mark_outliers(struct judge *judge)
 {
+    double *losses = sure_losses(judge);
     for (size_t i = 0; i < judge->findings.issue_count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
         struct fleet_gpu *gpu = &judge->fleet.gpus[issue->gpu];
         gpu->deviates |= certainty_of(judge, issue) == CERTAINTY_SURE;
         gpu->outlier |=
-            !issue_is_of_place(issue) && issue_judge(judge, issue).action >= ACTION_ALERT;
+            !issue_is_of_place(issue) && issue_judge(judge, issue, losses).action >= ACTION_ALERT;
     }
+    free(losses);
 }
 
 static double finding_size(const struct finding *finding)
@@ -183,16 +210,18 @@ static size_t verdict_collect(const struct judge *judge, struct judged_issue *ou
 {
     const struct fleet *fleet = &judge->fleet;
     uint32_t *places = mem_array(fleet->count, sizeof *places);
+    double *losses = sure_losses(judge);
     size_t count = 0;
     for (size_t i = 0; i < fleet->count; i++)
         places[fleet->order[i]] = (uint32_t)i;
     for (size_t i = 0; i < judge->findings.issue_count; i++) {
         const struct issue *issue = &judge->findings.issues[i];
-        out_issues[count] = issue_judge(judge, issue);
+        out_issues[count] = issue_judge(judge, issue, losses);
         out_issues[count].place = places[issue->gpu];
         count += out_issues[count].action != ACTION_NOTHING && !issue_is_of_place(issue);
     }
     free(places);
+    free(losses);
     if (count)
         sort_stable_with(out_issues, count, sizeof *out_issues, judged_issue_order, (void *)fleet);
     return count;

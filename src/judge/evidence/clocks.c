@@ -29,6 +29,7 @@ static const char CAUSE_UNKNOWN[] =
 struct clock_view {
     struct judge *judge;
     const struct group *group;
+    size_t judged; /* GPUs of the group */
     size_t metric; /* of clock.sm in the configuration */
     const struct fact_column *throttle;
     bool unusual[THROTTLE_REASONS]; /* throttle reasons that few GPUs of the model have */
@@ -41,6 +42,8 @@ static const char *throttle_list_of(const struct clock_view *view, uint32_t gpu)
 
 static void clock_find_unusual(struct clock_view *view)
 {
+    for (size_t i = 0; i < view->group->count; i++)
+        view->judged += fleet_judged(&view->judge->fleet.gpus[view->group->members[i]]);
     for (size_t k = 0; k < THROTTLE_REASONS; k++) {
         size_t having = 0, known = 0;
         for (size_t i = 0; i < view->group->count; i++) {
@@ -88,6 +91,12 @@ static const char *clock_find_setting(const struct clock_view *view, uint32_t gp
             return keys[i];
     }
     return NULL;
+}
+
+/* Enough GPUs agree on it. */
+static bool clock_setting_is_clear(const struct fleet *fleet, uint32_t gpu, const char *key)
+{
+    return usual_is_clear(clock_usual_setting(fleet, gpu, fleet_facts(fleet, SET_CONFIG, key)));
 }
 
 static char *clock_setting_words(const struct fleet *fleet, uint32_t gpu, const char *key)
@@ -141,9 +150,11 @@ static void clock_explain(const struct clock_view *view, const struct throttle_r
     struct finding finding = finding_about(judge, issue, EVIDENCE_CAUSE);
     uint32_t gpu = finding.gpu;
     const char *setting = clock_find_setting(view, gpu, -finding.deviation, reason);
-    bool much = clock_is_much_lower(view, gpu);
+    bool lower = clock_is_much_lower(view, gpu), much = lower && view->judged >= PEERS_MIN;
+    char *own_default = NULL;
     if (setting) {
-        finding.evidence = much ? EVIDENCE_HELD : EVIDENCE_HELD_A_LITTLE;
+        bool sure = lower && clock_setting_is_clear(fleet, gpu, setting);
+        finding.evidence = sure ? EVIDENCE_HELD : EVIDENCE_HELD_A_LITTLE;
         finding.verdict = VERDICT_MISCONFIGURED;
         findings_add(judge, finding, clock_setting_words(fleet, gpu, setting));
     } else if (reason) {
@@ -154,6 +165,10 @@ static void clock_explain(const struct clock_view *view, const struct throttle_r
         finding.evidence = much ? EVIDENCE_HELD : EVIDENCE_HELD_A_LITTLE;
         finding.verdict = VERDICT_MISCONFIGURED;
         findings_add(judge, finding, judge_locked_clock_text(fleet, gpu));
+    } else if ((own_default = judge_undercut_text(fleet, gpu)) != NULL) {
+        finding.evidence = EVIDENCE_HELD_A_LITTLE;
+        finding.verdict = VERDICT_MISCONFIGURED;
+        findings_add(judge, finding, own_default);
     } else if (!finding.cause)
         findings_add(judge, finding, str_copy(CAUSE_UNKNOWN));
 }

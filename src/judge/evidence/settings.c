@@ -196,6 +196,8 @@ void judge_report_divided_settings(struct judge *judge, const struct group *mode
     free(differing);
 }
 
+enum { AGREE_MIN = 3 }; /* GPUs that say what is usual */
+
 /* GPUs of one model reach clocks that are 8 % apart for other reasons. So a clock counts as locked
  * only if it is at most LOCKED of the allowed one, its repetitions scatter by at most STEADY, and
  * the driver reports the same clock within SAME. On an H200 locked at 900 of 1980 MHz, the spread
@@ -254,6 +256,24 @@ static bool own_default_is_undercut(const struct fleet *fleet, const struct own_
                               setting_of(fleet, setting->default_key, gpu));
 }
 
+static char *own_default_words(const struct fleet *fleet, const struct own_default *setting,
+                               uint32_t gpu)
+{
+    if (!setting->key)
+        return judge_locked_clock_text(fleet, gpu);
+    return str_format("%s %.0f %s, the default of the card is %.0f %s%s", setting->words,
+                      setting_of(fleet, setting->key, gpu), setting->unit,
+                      setting_of(fleet, setting->default_key, gpu), setting->unit, setting->advice);
+}
+
+char *judge_undercut_text(const struct fleet *fleet, uint32_t gpu)
+{
+    for (size_t k = 0; k < COUNT_OF(own_defaults); k++)
+        if (own_default_is_undercut(fleet, &own_defaults[k], gpu))
+            return own_default_words(fleet, &own_defaults[k], gpu);
+    return NULL;
+}
+
 void judge_report_defaults(const struct judge *judge, const struct group *population,
                            struct inventory *inventory)
 {
@@ -270,14 +290,10 @@ void judge_report_defaults(const struct judge *judge, const struct group *popula
             if (own_default_is_undercut(fleet, setting, gpu))
                 first = low++ ? first : gpu;
         }
-        if (!low || 3 * low < 2 * judged)
+        /* Of two, the other one does not say which of them is usual. */
+        if (!low || (3 * low < 2 * judged && judged >= AGREE_MIN))
             continue;
-        char *words =
-            setting->key ? str_format("%s %.0f %s, the default of the card is %.0f %s%s",
-                                      setting->words, setting_of(fleet, setting->key, first),
-                                      setting->unit, setting_of(fleet, setting->default_key, first),
-                                      setting->unit, setting->advice)
-                         : judge_locked_clock_text(fleet, first);
+        char *words = own_default_words(fleet, setting, first);
         char *text = str_format("%zu of %zu GPUs of %s: %s", low, judged, population->id, words);
         free(words);
         verdict_add_remark(inventory, text);

@@ -73,6 +73,9 @@ void judge_load_list(const struct judge *judge, uint32_t gpu, struct facts *out_
 bool judge_clock_is_locked(const struct fleet *fleet, uint32_t gpu);
 char *judge_locked_clock_text(const struct fleet *fleet, uint32_t gpu);
 
+/* A setting of the GPU that is below its own default, in words; NULL: none is. */
+char *judge_undercut_text(const struct fleet *fleet, uint32_t gpu);
+
 /* Add entries to the inventory's nodes: for each setting below the card's default that two thirds
  * of a population have (nobody is accused: the site may want it), and for each setting and version
  * in which the model is divided. */
