@@ -60,7 +60,7 @@ done < <(gpu_nodes "$partition")
 wait
 
 code=0
-"$here/collect.sh" -s "$folder" "$output" || code=$?
+"$here/collect.sh" -s "$folder" "$output" "$@" || code=$?
 for node in "${nodes[@]}"; do
     whole=$folder/$node.yaml
     if [ ! -s "$whole" ]; then

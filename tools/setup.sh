@@ -114,7 +114,7 @@ setup_configure() {
     shift 2
     log=$(mktemp)
     if [ ! -f "$build/build.ninja" ]; then
-        echo "building in $(basename "$build")/ (once, about a minute)" >&2
+        echo "building in $(basename "$build")/ (once, a minute or a few)" >&2
         rm -rf "$build"
         # Debug data takes a sixth of the time. A build folder that somebody else configured keeps what it has.
         meson setup "$build" "$source" -Ddebug=false "$@" >"$log" 2>&1 || setup_failed "$log"

@@ -174,8 +174,9 @@ static const struct option merge_options[] = {
      .argument = "CONFIG",
      .kind = OPTION_TEXT,
      .offset = offsetof(struct command_options, config),
-     .help = "survey configuration (default: the survey's own)",
-     .more = "The survey configuration; the default is that of the survey."},
+     .help = "survey configuration with `judge` and `policy` (default: as shipped)",
+     .more = "The survey configuration, by which results are judged again. Inventories do not hold "
+             "it: name the one of the survey."},
     {.name = "--reference",
      .argument = "DIR",
      .kind = OPTION_TEXT,

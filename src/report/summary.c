@@ -140,6 +140,12 @@ static void summary_put_measure(struct strbuf *out, const struct measure *measur
         strbuf_puts(out, " (noisy)");
 }
 
+/* Numbers that name something, such as an SM or a digest, are no figures. */
+static bool measure_is_name(const struct measure *measure)
+{
+    return str_equal(measure->unit, "id");
+}
+
 /* All attributes of one memory; measure `first` is its first one. */
 static void summary_put_memory(struct strbuf *out, const struct report_style *style,
                                const struct measures *memory, size_t first)
@@ -147,11 +153,14 @@ static void summary_put_memory(struct strbuf *out, const struct report_style *st
     const char *metric = memory->items[first].metric;
     struct strbuf line = {0}, name = {0};
     for (size_t i = first; i < memory->count; i++) {
-        if (!measure_same_memory(memory->items[i].metric, metric))
+        if (!measure_same_memory(memory->items[i].metric, metric) ||
+            measure_is_name(&memory->items[i]))
             continue;
-        strbuf_puts(&line, i > first ? ", " : "");
+        strbuf_puts(&line, line.length ? ", " : "");
         summary_put_measure(&line, &memory->items[i]);
     }
+    if (!line.length)
+        return;
     strbuf_append(&name, metric, memory_length(metric));
     strbuf_puts(out, "  ");
     text_put_column(out, name.data, MEMORY_COLUMNS);

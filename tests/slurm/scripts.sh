@@ -435,3 +435,6 @@ mkdir gpumemtopo-rolling/n1.yaml.spool gpumemtopo-rolling/n2.yaml.spool.before-x
 PATH=$folder/bin:$PATH "$root/slurm/rolling.sh" -p all 2>said || fail "rolling.sh returned $?"
 [ "$(cut -d ' ' -f 4- merged)" = "gpumemtopo-rolling/n2.yaml gpumemtopo-rolling/n1.yaml.spool" ] ||
     fail "merged: $(cat merged)"
+PATH=$folder/bin:$PATH "$root/slurm/rolling.sh" -p all -- --profile quick --config my.yaml --world=w.yaml 2>said ||
+    fail "rolling.sh with flags returned $?"
+[ "$(cut -d ' ' -f 4-6 merged)" = "--config my.yaml --world=w.yaml" ] || fail "judged by: $(cat merged)"
