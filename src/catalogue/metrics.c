@@ -54,6 +54,7 @@ const struct metric_row metric_rows[] = {
     /* The screen for wrong results: counts by a rule, and digests, which GPUs that run the same
      * machine code must have alike. */
     {"compute.screen", JUDGE_NONE},
+    {"compute.slowest", JUDGE_NONE}, /* how far healthy GPUs differ is not known yet */
     {"compute.code", JUDGE_NONE, .for_world = true},
 #define SCREEN_ROWS(id, name, words, ...)                                                          \
     {"compute.wrong_on." name, JUDGE_NONE}, {"compute.wrong_at." name, JUDGE_NONE},                \

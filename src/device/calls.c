@@ -280,6 +280,14 @@ static const struct field screen_rows[] = {
     {FIELD(struct device_screen, target_ms, U32)},
 };
 static const struct fields screen_fields = {FIELDS(struct device_screen, screen_rows)};
+static const struct field screen_place_rows[] = {
+    {FIELD(struct device_screen_place, count, U32), .form = FIELD_SAME},
+    {FIELD(struct device_screen_place, wrong, U32)},
+    {FIELD(struct device_screen_place, wrong_hash, U64)},
+    {FIELD(struct device_screen_place, cycles, U64)},
+};
+static const struct fields screen_place_fields = {
+    FIELDS(struct device_screen_place, screen_place_rows)};
 static const struct field screen_answer_rows[] = {
     {FIELD(struct device_screen_answer, digest, U64)},
     {FIELD(struct device_screen_answer, code, U64)},
@@ -287,7 +295,7 @@ static const struct field screen_answer_rows[] = {
     {FIELD(struct device_screen_answer, launches, U32)},
     {FIELD(struct device_screen_answer, elapsed_ns, U64)},
     {FIELD_COUNT(struct device_screen_answer, place_count)},
-    {FIELD_STRUCT_LIST(struct device_screen_answer, places, place_count, &place_fields)},
+    {FIELD_STRUCT_LIST(struct device_screen_answer, places, place_count, &screen_place_fields)},
 };
 static const struct fields screen_answer_fields = {
     FIELDS(struct device_screen_answer, screen_answer_rows)};

@@ -191,10 +191,15 @@ struct device_screen {
     enum device_screen_path path;
     uint32_t target_ms; /* how long about */
 };
+/* The warps of one sub-core, in all launches. Wrong is a hash that is not the host's, or, where
+ * that is not known, not that of most warps in the first launch. */
+struct device_screen_place {
+    uint32_t count, wrong;
+    uint64_t wrong_hash; /* the last one */
+    uint64_t cycles;     /* of its slowest warp, in the fastest launch */
+};
 struct device_screen_answer {
-    /* By SM, then by sub-core. Wrong is a hash that is not the host's, or, where that is not known,
-     * not that of most warps in the first launch. */
-    struct device_check_place *places;
+    struct device_screen_place *places; /* by SM, then by sub-core */
     size_t place_count;
     uint64_t digest; /* the hash of most warps in the first launch */
     uint64_t code;   /* names the machine code: digests of other code are not compared; 0: the
