@@ -291,7 +291,6 @@ static const struct fields screen_place_fields = {
 static const struct field screen_answer_rows[] = {
     {FIELD(struct device_screen_answer, digest, U64)},
     {FIELD(struct device_screen_answer, code, U64)},
-    {FIELD(struct device_screen_answer, as_host, BOOL)},
     {FIELD(struct device_screen_answer, launches, U32)},
     {FIELD(struct device_screen_answer, elapsed_ns, U64)},
     {FIELD_COUNT(struct device_screen_answer, place_count)},

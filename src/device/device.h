@@ -204,7 +204,6 @@ struct device_screen_answer {
     uint64_t digest; /* the hash of most warps in the first launch */
     uint64_t code;   /* names the machine code: digests of other code are not compared; 0: the
                         driver compiled it, so it has no name */
-    bool as_host;    /* the digest is the host's; false if that is not known */
     uint32_t launches;
     uint64_t elapsed_ns; /* of all launches */
 };

@@ -37,8 +37,8 @@ bool probe_reports(const char *metric, const char **out_nearest);
 const char *probe_of_metric(const char *metric);
 
 /* The probes to run, dependencies included, in an order that respects them. list: NULL for the
- * profile's own set, or names and groups (the part before the dot), comma-separated. -EINVAL for
- * an unknown one, with the nearest name. Freed with free(). */
+ * profile's own set, or names and groups (the part before the dot; not its probes of PROFILE_NONE),
+ * comma-separated. -EINVAL for an unknown one, with the nearest name. Freed with free(). */
 enum { PROBES_MAX = 128 };
 struct probe_selection {
     size_t *indices; /* into the table */

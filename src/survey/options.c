@@ -37,7 +37,8 @@ static const struct option survey_rows[] = {
      .offset = offsetof(struct survey_options, probes),
      .completes = "probes",
      .help = "only these probes or groups, separated by commas",
-     .more = "Run only these probes or groups, separated by commas."},
+     .more = "Run only these probes or groups, separated by commas. Those that --list-probes "
+             "calls `named` are in no group."},
     {.name = "--time-limit",
      .argument = "SECONDS",
      .kind = OPTION_NUMBER,

@@ -126,6 +126,29 @@ static void a_lone_gpu(void **state)
     made_free(gpus, COUNT);
 }
 
+/* Of a pair, the other one does not say what is usual: the card's own default does, and nobody is
+ * accused. So it is of a locked clock among three. */
+static void a_pair(void **state)
+{
+    (void)state;
+    for (size_t count = 2; count <= 3; count++)
+        for (int locked = 0; locked < 2; locked++) {
+            struct gpu_result *gpus = make_fleet(6);
+            if (locked)
+                lock_clock(&gpus[0]);
+            else
+                facts_set_int(&gpus[0].config, "power_limit_w", 300);
+            struct inventory inventory = made_judged(gpus, count);
+            assert_int_equal(inventory.total_outliers, 0);
+            const char *words = locked ? "locked at 900 of 1980 MHz" : "power limit 300 W, the";
+            assert_int_equal(tells(&inventory, words), count == 2);
+            if (count == 3)
+                assert_non_null(made_watched(&inventory, "GPU-000"));
+            inventory_fini(&inventory);
+            made_free(gpus, COUNT);
+        }
+}
+
 static void half_of_a_model(void **state)
 {
     (void)state;
@@ -162,9 +185,13 @@ static void low_application_clock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_locked_clock), cmocka_unit_test(lowered_but_not_locked),
-        cmocka_unit_test(all_have_it),      cmocka_unit_test(a_lone_gpu),
-        cmocka_unit_test(half_of_a_model),  cmocka_unit_test(low_application_clock),
+        cmocka_unit_test(one_locked_clock),
+        cmocka_unit_test(lowered_but_not_locked),
+        cmocka_unit_test(all_have_it),
+        cmocka_unit_test(a_lone_gpu),
+        cmocka_unit_test(a_pair),
+        cmocka_unit_test(half_of_a_model),
+        cmocka_unit_test(low_application_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -286,10 +286,54 @@ static void exactly_four_nodes(void **state)
     }
 }
 
+/* A setting takes the action of what its GPU lost by it: they are in one entry. */
+static void settings_cost_what_was_lost(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy;
+        enum action action;
+    } cases[] = {
+        {"other: 1\n", DO(DRAIN)},
+        {"policy: {tell: 1 %, alert: 15 %, drain: 20 %}\n", DO(TELL)},
+        {"policy: {tell: 15 %, alert: 16 %, drain: 20 %}\n", DO(NOTHING)},
+    };
+    enum { COUNT = 64, LOW = 9 };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct gpu_result *gpus = made_fleet_of(COUNT, 3, 0, 0.001);
+        struct judge_config config = *made_config();
+        struct inventory inventory = {0};
+        struct err err = {0};
+        assert_int_equal(policy_of(cases[i].policy, &config.policy, &err), 0);
+        for (size_t k = 0; k < COUNT; k++)
+            facts_set_int(&gpus[k].config, "power_limit_w", k == LOW ? 400 : 700);
+        made_clock(&gpus[LOW], 0.9);
+        const struct judge_basis basis = {.config = &config};
+        assert_int_equal(made_judge(gpus, COUNT, true, &basis, &inventory, &err), 0);
+        const char *uuid = gpus[LOW].uuid;
+        const struct inventory_outlier *acted = made_outlier(&inventory, uuid);
+        const struct inventory_outlier *told = made_watched(&inventory, uuid);
+        assert_int_equal(acted != NULL, cases[i].action >= DO(ALERT));
+        assert_int_equal(told != NULL, cases[i].action == DO(TELL));
+        const struct inventory_outlier *entry = acted ? acted : told;
+        if (entry) {
+            assert_int_equal(entry->action, cases[i].action);
+            assert_non_null(made_finding(entry, "config.power_limit_w"));
+            assert_non_null(made_finding(entry, "clock.sm"));
+        }
+        inventory_fini(&inventory);
+        policy_fini(&config.policy);
+        made_free(gpus, COUNT);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(actions), cmocka_unit_test(shipped),
-                                       cmocka_unit_test(jobs), cmocka_unit_test(refusals),
-                                       cmocka_unit_test(exactly_four_nodes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(actions),
+                                       cmocka_unit_test(shipped),
+                                       cmocka_unit_test(jobs),
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(exactly_four_nodes),
+                                       cmocka_unit_test(settings_cost_what_was_lost)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

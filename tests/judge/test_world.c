@@ -319,6 +319,30 @@ static void says_why_not(void **state)
 }
 
 /* A fleet judges itself: the world does not change its verdicts. */
+/* Two to four GPUs with the world are told of at most; five accuse. */
+static void few_are_told(void **state)
+{
+    (void)state;
+    for (size_t count = 2; count <= 5; count++) {
+        struct gpu_result *gpus = made_fleet_of(count, 3, 0, 0.0005);
+        struct world world = must_read(WHOLE("12"));
+        struct inventory inventory = {0};
+        struct err err = {0};
+        const struct judge_basis basis = {
+            .config = made_config(), .world = &world, .program = "0.1.0"};
+        for (size_t i = 0; i < count; i++) {
+            facts_set_text(&gpus[i].board, "part", "900-1");
+            made_set(&gpus[i], "main.bandwidth.read", i ? 4260 + 45 * (double)i : 2600);
+        }
+        assert_int_equal(made_judge(gpus, count, true, &basis, &inventory, &err), 0);
+        assert_int_equal(made_outlier(&inventory, "GPU-000") != NULL, count == 5);
+        assert_int_equal(made_watched(&inventory, "GPU-000") != NULL, count < 5);
+        inventory_fini(&inventory);
+        world_fini(&world);
+        made_free(gpus, count);
+    }
+}
+
 static void leaves_fleets_alone(void **state)
 {
     (void)state;
@@ -346,7 +370,7 @@ int main(void)
         cmocka_unit_test(survives_cut_files),    cmocka_unit_test(combines_quantiles),
         cmocka_unit_test(tells_programs_apart),  cmocka_unit_test(judges_lone_gpus),
         cmocka_unit_test(judges_rates_of_units), cmocka_unit_test(says_why_not),
-        cmocka_unit_test(leaves_fleets_alone),
+        cmocka_unit_test(few_are_told),          cmocka_unit_test(leaves_fleets_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

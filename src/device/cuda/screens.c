@@ -113,7 +113,6 @@ static void screen_find_expected(struct screening *screening)
     uint64_t host = 0;
     bool known = screen_host_hash(screening->asked->path, &host);
     answer->digest = most_frequent(screening);
-    answer->as_host = known && answer->digest == host;
     screening->expected = known ? host : answer->digest;
 }
 

@@ -41,7 +41,8 @@ static __device__ uint64_t descriptor_of(const void *tile)
 #define OUTPUTS4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
 #define OUTPUTS16(i) OUTPUTS4(i), OUTPUTS4((i) + 4), OUTPUTS4((i) + 8), OUTPUTS4((i) + 12)
 
-/* d = d * keep + sign * A B. Loops of it are not unrolled completely: the assembler took 20 s. */
+/* d = d * keep + sign * A B. Long loops of it are not unrolled completely: the assembler took 20 s.
+ */
 #define WGMMA(instruction, sign, flags, keep)                                                      \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; " instruction " {" REGISTERS              \
                  "}, %64, %65, p, 1, " sign flags "; }"                                            \

@@ -46,7 +46,6 @@ int gpu_screen_path(struct device *device, const void *request, void *answer, st
     out_answer->code = rng_derive(0, model->hardware.architecture, 0);
     out_answer->digest = rng_derive(card_is_wrong ? gpu->noise_seed : 0,
                                     model->hardware.architecture, 1 + (uint64_t)asked->path);
-    out_answer->as_host = by_host && !card_is_wrong;
     out_answer->elapsed_ns = (uint64_t)asked->target_ms * 1000000;
     out_answer->launches = (uint32_t)(1 + out_answer->elapsed_ns / LAUNCH_NS);
     out_answer->place_count = (size_t)model->sms * DEVICE_SUB_CORES;

@@ -1,5 +1,6 @@
 /* Requests that keep the whole GPU busy, on a stand-in driver: the test of the memory, the check of
  * the SMs, their maps and the load. */
+#include "device/screen_program.h"
 #include "opened.h"
 
 #include <dlfcn.h>
@@ -232,8 +233,9 @@ static void screens(void **state)
             if (rc == -ENOTSUP)
                 continue;
             assert_int_equal(rc, 0);
-            assert_true(answer.launches > 0 && answer.digest);
-            assert_true(answer.as_host == device_screen_rows[path].by_host);
+            uint64_t host = answer.digest;
+            screen_host_hash(screen.path, &host);
+            assert_true(answer.launches > 0 && answer.digest && answer.digest == host);
             for (size_t i = 0; i < answer.place_count; i++) {
                 bool expected = wrong && i / DEVICE_SUB_CORES == 1;
                 assert_true(answer.places[i].count > 0);
@@ -243,6 +245,15 @@ static void screens(void **state)
             found++;
         }
     assert_true(found > 10);
+    /* What the driver compiles has no name. */
+    const struct device_screen first = {DEVICE_SCREEN_INT, 1};
+    struct device_screen_answer compiled;
+    struct err none_of_it = {0};
+    setenv("CUDA_FORCE_PTX_JIT", "1", 1);
+    assert_int_equal(device_screen_path(device, &first, &compiled, &none_of_it), 0);
+    unsetenv("CUDA_FORCE_PTX_JIT");
+    assert_true(compiled.code == 0 && compiled.digest);
+    device_screen_answer_fini(&compiled);
     const struct device_screen none = {DEVICE_SCREEN_COUNT, 1};
     struct device_screen_answer answer;
     struct err err = {0};
