@@ -232,7 +232,7 @@ class Cluster:
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               **{"timeout": 120, "env": self.env, **more})
 
-    def until(self, condition, what, limit_s=60):
+    def until(self, condition, what, limit_s=180):
         end = time.monotonic() + limit_s
         while not condition():
             if time.monotonic() > end:

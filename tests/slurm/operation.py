@@ -170,7 +170,7 @@ def part_rolling(site):
     spool = site.folder / "gpumemtopo-rolling/n2.new.yaml.spool"
     site.until(lambda: len(list(spool.glob("gpu-*.spool"))) == slurm.GPUS - 1, "results of n2")
     site.run("scancel", "--name=gpumemtopo-rolling", "-w", "n2")
-    said = process.communicate(timeout=120)[1]
+    said = process.communicate(timeout=240)[1]
     text = (site.folder / "gpumemtopo-rolling.yaml").read_text()
     check(process.returncode == 0 and field(text, "measured") == str(3 * slurm.GPUS), f"{said} {text[:300]}")
     check("rolling.sh: n2: the last whole result is 0 h old" in said, said)

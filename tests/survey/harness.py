@@ -26,6 +26,11 @@ SLOWER = 4 if b"__asan_init" in PROGRAM.read_bytes() else 1  # where time is of 
 HANGS_S = 240 * SLOWER  # a run that takes so long hangs, on any machine; says nothing about how fast it must be
 
 
+def busy():
+    """How many processes want each of this machine's cores: so many times longer may something take."""
+    return min(max(os.getloadavg()[0] / len(os.sched_getaffinity(0)), 1), 8)
+
+
 def environment(**more):
     env = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
     env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",

@@ -172,7 +172,7 @@ def case_interrupted(folder):
         time.sleep(0.1)
     time.sleep(1)
     run.send_signal(signal.SIGTERM)
-    run.communicate(timeout=30)
+    run.communicate(timeout=120)
     check((folder / "code").read_text() == "4\n", "exit code")
     check("the survey was interrupted" in (folder / "measured.yaml").read_text(), "reason")
     replay(folder, 0, code=4)
