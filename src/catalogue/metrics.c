@@ -34,6 +34,18 @@ const struct metric_row metric_rows[] = {
     {"main.whole.slowest_region", JUDGE_NONE},
     {"main.whole.late_regions", JUDGE_NONE},
     {"main.whole.latency_worst_region", JUDGE_NONE},
+    /* The March test of it: the same, and what the wrong words have in common. */
+    {"main.march.errors", JUDGE_NONE},
+    {"main.march.first_error", JUDGE_NONE},
+    {"main.march.places", JUDGE_NONE},
+    {"main.march.again", JUDGE_NONE},
+    {"main.march.pages", JUDGE_NONE},
+    {"main.march.period", JUDGE_NONE},
+    {"main.march.bits", JUDGE_NONE},
+    {"main.march.bit", JUDGE_NONE},
+    {"main.march.ones", JUDGE_NONE},
+    {"main.march.ecc_corrected", JUDGE_NONE},
+    {"main.march.ecc_uncorrected", JUDGE_NONE},
     /* The check of the SMs: results that must not be wrong, by a rule, and rates, which the design
      * decides: they repeat within 0.02 %. That of integers also follows from how the compiler makes
      * their instructions: builds of one version differ by a third. */
@@ -54,7 +66,6 @@ const struct metric_row metric_rows[] = {
     /* The screen for wrong results: counts by a rule, and digests, which GPUs that run the same
      * machine code must have alike. */
     {"compute.screen", JUDGE_NONE},
-    {"compute.slowest", JUDGE_NONE}, /* how far healthy GPUs differ is not known yet */
     {"compute.code", JUDGE_NONE, .for_world = true},
 #define SCREEN_ROWS(id, name, words, ...)                                                          \
     {"compute.wrong_on." name, JUDGE_NONE}, {"compute.wrong_at." name, JUDGE_NONE},                \
@@ -68,6 +79,10 @@ const struct metric_row metric_rows[] = {
     {"compute.rate.wgmma_f16", JUDGE_LOWER, 0.005},
     {"compute.rate.wgmma_bf16", JUDGE_LOWER, 0.005},
     {"compute.rate.wgmma_fp8", JUDGE_LOWER, 0.005},
+    /* The slowest sub-core over the median one, while units are checked. It flags nobody: how far
+     * healthy GPUs differ was not measured yet. */
+    {"compute.slowest", JUDGE_HIGHER, 0.01, .accuse = 1},
+    {"compute.slowest_sm", JUDGE_NONE},
     /* Links between the GPUs of a node: compared link by link, by rules of their own. */
     {"links.peers", JUDGE_NONE},
     {"links.read", JUDGE_NONE},

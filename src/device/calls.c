@@ -252,6 +252,42 @@ static int memory_check(const struct device *device, const void *request, struct
     return 0;
 }
 
+/* The March test. Its seed does not count. */
+
+static const struct field march_rows[] = {
+    {FIELD(struct device_march, backgrounds, U32)},
+};
+static const struct fields march_fields = {FIELDS(struct device_march, march_rows)};
+static const struct field wrong_word_rows[] = {
+    {FIELD(struct device_wrong_word, offset, U64), .form = FIELD_NEAR},
+    {FIELD(struct device_wrong_word, expected, U64)},
+    {FIELD(struct device_wrong_word, found, U64)},
+    {FIELD(struct device_wrong_word, read, U32), .form = FIELD_SAME},
+};
+static const struct fields wrong_word_fields = {FIELDS(struct device_wrong_word, wrong_word_rows)};
+static const struct field march_answer_rows[] = {
+    {FIELD(struct device_march_answer, free_bytes, U64)},
+    {FIELD(struct device_march_answer, bytes, U64)},
+    {FIELD(struct device_march_answer, wrong, U64)},
+    {FIELD(struct device_march_answer, elapsed_ns, U64)},
+    {FIELD_COUNT(struct device_march_answer, word_count)},
+    {FIELD_STRUCT_LIST(struct device_march_answer, words, word_count, &wrong_word_fields)},
+    {FIELD(struct device_march_answer, ecc_known, BOOL)},
+    {FIELD_INSIDE(struct device_march_answer, ecc_before, &ecc_fields)},
+    {FIELD_INSIDE(struct device_march_answer, ecc_after, &ecc_fields)},
+};
+static const struct fields march_answer_fields = {
+    FIELDS(struct device_march_answer, march_answer_rows)};
+
+static int march_check(const struct device *device, const void *request, struct err *err)
+{
+    uint32_t backgrounds = ((const struct device_march *)request)->backgrounds;
+    (void)device;
+    if (!backgrounds || backgrounds > DEVICE_MARCH_BACKGROUNDS)
+        return err_set(err, -EINVAL, "there are %d backgrounds", DEVICE_MARCH_BACKGROUNDS);
+    return 0;
+}
+
 /* The check of the SMs. Its seed does not count. */
 
 static const struct field check_rows[] = {
@@ -263,6 +299,7 @@ static const struct field place_rows[] = {
     {FIELD(struct device_check_place, count, U32), .form = FIELD_SAME},
     {FIELD(struct device_check_place, wrong, U32)},
     {FIELD(struct device_check_place, wrong_hash, U64)},
+    {FIELD(struct device_check_place, cycles, U64), .form = FIELD_NEAR},
 };
 static const struct fields place_fields = {FIELDS(struct device_check_place, place_rows)};
 static const struct field check_answer_rows[] = {
@@ -280,21 +317,13 @@ static const struct field screen_rows[] = {
     {FIELD(struct device_screen, target_ms, U32)},
 };
 static const struct fields screen_fields = {FIELDS(struct device_screen, screen_rows)};
-static const struct field screen_place_rows[] = {
-    {FIELD(struct device_screen_place, count, U32), .form = FIELD_SAME},
-    {FIELD(struct device_screen_place, wrong, U32)},
-    {FIELD(struct device_screen_place, wrong_hash, U64)},
-    {FIELD(struct device_screen_place, cycles, U64)},
-};
-static const struct fields screen_place_fields = {
-    FIELDS(struct device_screen_place, screen_place_rows)};
 static const struct field screen_answer_rows[] = {
     {FIELD(struct device_screen_answer, digest, U64)},
     {FIELD(struct device_screen_answer, code, U64)},
     {FIELD(struct device_screen_answer, launches, U32)},
     {FIELD(struct device_screen_answer, elapsed_ns, U64)},
     {FIELD_COUNT(struct device_screen_answer, place_count)},
-    {FIELD_STRUCT_LIST(struct device_screen_answer, places, place_count, &screen_place_fields)},
+    {FIELD_STRUCT_LIST(struct device_screen_answer, places, place_count, &place_fields)},
 };
 static const struct fields screen_answer_fields = {
     FIELDS(struct device_screen_answer, screen_answer_rows)};
@@ -888,6 +917,9 @@ static const struct device_call_row rows[DEVICE_CALL_COUNT] = {
     [DEVICE_CALL_MEMORY] = {ROW("memory", &memory_fields, &memory_map_fields, -ENOTSUP,
                                 "this device cannot test its memory"),
                             .check = memory_check},
+    [DEVICE_CALL_MARCH] = {ROW("march", &march_fields, &march_answer_fields, -ENOTSUP,
+                               "this device cannot test its memory"),
+                           .check = march_check},
     [DEVICE_CALL_CHECK] = {ROW("check", &check_fields, &check_answer_fields, -ENOTSUP,
                                "this device cannot check its SMs"),
                            .check = unit_check},
@@ -1025,6 +1057,8 @@ CALL_FUNCTION(device_stream_tickets, DEVICE_CALL_TICKETS, struct device_tickets,
               struct device_tickets_answer)
 CALL_FUNCTION(device_test_memory, DEVICE_CALL_MEMORY, struct device_memory_test,
               struct device_memory_map)
+CALL_FUNCTION(device_march_memory, DEVICE_CALL_MARCH, struct device_march,
+              struct device_march_answer)
 CALL_FUNCTION(device_check_unit, DEVICE_CALL_CHECK, struct device_check, struct device_check_answer)
 CALL_FUNCTION(device_screen_path, DEVICE_CALL_SCREEN, struct device_screen,
               struct device_screen_answer)
@@ -1053,6 +1087,7 @@ CALL_FUNCTION(device_share_host, DEVICE_CALL_SHARE, struct device_host_share,
         fields_fini(&fields, it);                                                                  \
     }
 CALL_FINI(device_memory_map_fini, struct device_memory_map, memory_map_fields)
+CALL_FINI(device_march_answer_fini, struct device_march_answer, march_answer_fields)
 CALL_FINI(device_check_answer_fini, struct device_check_answer, check_answer_fields)
 CALL_FINI(device_screen_answer_fini, struct device_screen_answer, screen_answer_fields)
 CALL_FINI(device_tickets_answer_fini, struct device_tickets_answer, tickets_answer_fields)

@@ -127,6 +127,33 @@ struct device_memory_map {
     struct device_ecc ecc_before, ecc_after;
 };
 
+/* The March test C- of the whole memory. With each background in turn, where 0 is the background
+ * and 1 its inverse: write 0; upwards: read 0, write 1; upwards: read 1, write 0; downwards: read
+ * 0, write 1; downwards: read 1, write 0; downwards: read 0. Each element is a pass over all of the
+ * memory, larger than L2, so that what is read was written to the memory. */
+enum {
+    DEVICE_MARCH_BACKGROUNDS = 8, /* drawn by offset and seed; 0; and every 1, 2, 4 ... 32 bits */
+    DEVICE_MARCH_READS = 5,       /* elements that read */
+    DEVICE_WRONG_WORDS_MAX = 1024,
+};
+struct device_march {
+    uint32_t backgrounds; /* how many of them, in this order */
+    uint64_t seed;
+};
+struct device_wrong_word {
+    uint64_t offset, expected, found;
+    uint32_t read; /* in which one: DEVICE_MARCH_READS per background */
+};
+struct device_march_answer {
+    uint64_t free_bytes, bytes;      /* before the test; tested */
+    uint64_t wrong;                  /* words of 8 bytes, counted in every read anew */
+    struct device_wrong_word *words; /* the first ones, in any order */
+    size_t word_count;
+    uint64_t elapsed_ns;
+    bool ecc_known; /* the GPU counts errors */
+    struct device_ecc ecc_before, ecc_after;
+};
+
 /* The check of the SMs: every warp of every SM executes the same program on the same data, so that
  * all end with the same hash (check_program.h). */
 enum device_unit {
@@ -154,10 +181,11 @@ struct device_check {
     uint32_t seed;
 };
 
-/* The hashes of the warps of one sub-core, in all launches. */
+/* The warps of one sub-core, in all launches of a check or of a screen. */
 struct device_check_place {
     uint32_t count, wrong; /* all hashes; those that are not the expected one */
     uint64_t wrong_hash;   /* the last one */
+    uint64_t cycles;       /* of its slowest warp, in the fastest timed launch; 0: not known */
 };
 struct device_check_answer {
     struct device_check_place *places; /* by SM, then by sub-core */
@@ -191,15 +219,10 @@ struct device_screen {
     enum device_screen_path path;
     uint32_t target_ms; /* how long about */
 };
-/* The warps of one sub-core, in all launches. Wrong is a hash that is not the host's, or, where
- * that is not known, not that of most warps in the first launch. */
-struct device_screen_place {
-    uint32_t count, wrong;
-    uint64_t wrong_hash; /* the last one */
-    uint64_t cycles;     /* of its slowest warp, in the fastest launch */
-};
+/* Wrong is a hash that is not the host's, or, where that is not known, not that of most warps in
+ * the first launch. */
 struct device_screen_answer {
-    struct device_screen_place *places; /* by SM, then by sub-core */
+    struct device_check_place *places; /* by SM, then by sub-core */
     size_t place_count;
     uint64_t digest; /* the hash of most warps in the first launch */
     uint64_t code;   /* names the machine code: digests of other code are not compared; 0: the
@@ -521,7 +544,8 @@ struct device_peers {
     CALL(LOADED_CHASE, chase_loaded)                                                               \
     CALL(WAY, cross_way)                                                                           \
     CALL(WALK, run_walk)                                                                           \
-    CALL(SCREEN, screen_path)
+    CALL(SCREEN, screen_path)                                                                      \
+    CALL(MARCH, march_memory)
 
 #define DEVICE_CALL_NUMBER(name, function) DEVICE_CALL_##name,
 enum device_call {
@@ -584,6 +608,11 @@ void device_tickets_answer_fini(struct device_tickets_answer *answer);
 int device_test_memory(struct device *device, const struct device_memory_test *test,
                        struct device_memory_map *out_map, struct err *err);
 void device_memory_map_fini(struct device_memory_map *map);
+
+/* The March test, with -EBUSY as above. out_answer is released by device_march_answer_fini. */
+int device_march_memory(struct device *device, const struct device_march *march,
+                        struct device_march_answer *out_answer, struct err *err);
+void device_march_answer_fini(struct device_march_answer *answer);
 
 /* Checks a unit on all SMs at once. -ENOTSUP for a unit that the GPU does not have. out_answer is
  * released by device_check_answer_fini. */

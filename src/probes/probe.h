@@ -125,7 +125,7 @@ extern const struct probe probe_cache_per_sm;
 extern const struct probe probe_shared_carveout, probe_shared_carveouts;
 extern const struct probe probe_main_latency;
 extern const struct probe probe_main_size;
-extern const struct probe probe_memory_whole;
+extern const struct probe probe_memory_march, probe_memory_whole;
 extern const struct probe probe_compute_check;
 extern const struct probe probe_compute_screen;
 extern const struct probe probe_load;

@@ -98,6 +98,7 @@ const struct probe *const probe_table[] = {
     &probe_structure_l2,
     &probe_l2_prefetch,
     &probe_memory_whole,
+    &probe_memory_march,
     &probe_die_memory,
     &probe_tlb,
     &probe_spectrum,

@@ -21,7 +21,7 @@ const struct advice advice_rows[] = {
      "take the GPU out of use: its memory has no spare rows", replaces},
     {VERDICT_FAILING, "health.ecc_",
      "reset the GPU, then test the whole memory with `--profile full`", if_it_stays},
-    {VERDICT_FAILING, "main.whole.", "take the GPU out of use: its memory loses data", replaces},
+    {VERDICT_FAILING, "main.", "take the GPU out of use: its memory loses data", replaces},
     {VERDICT_FAILING, "compute.wrong", "take the GPU out of use: results of its jobs may be wrong",
      replaces},
     {VERDICT_FAILING, "health.nvlink",

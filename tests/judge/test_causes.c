@@ -188,6 +188,33 @@ static void slow_sm(void **state)
     made_free(gpus, COUNT);
 }
 
+/* A sub-core that is slower than those of the other GPUs is told with its SM, and flags nobody. */
+static void slow_sub_core(void **state)
+{
+    (void)state;
+    static const struct {
+        double worse;
+        bool told;
+    } rows[] = {{0.005, false}, {0.05, true}, {0.3, true}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 8);
+        for (size_t k = 0; k < COUNT; k++)
+            measures_add(&gpus[k].measures, "compute.slowest",
+                         k == SUSPECT ? 1.001 + rows[i].worse : 1.001 + 1e-5 * (double)(k % 7), "",
+                         "test");
+        measures_add(&gpus[SUSPECT].measures, "compute.slowest_sm", 99, "id", "test");
+        struct inventory inventory = made_judged(gpus, COUNT);
+        assert_int_equal(inventory.total_outliers, 0);
+        const struct inventory_outlier *watched = made_watched(&inventory, gpus[SUSPECT].uuid);
+        assert_int_equal(watched != NULL, rows[i].told);
+        if (watched)
+            assert_string_equal(made_finding(watched, "compute.slowest")->cause,
+                                "SM 99 is slower than the others, cause unknown");
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
 /* A low bandwidth of L2 is that of SMs 16 to 31, which are a group. */
 static void slow_group(void **state)
 {
@@ -237,11 +264,17 @@ static void clock_of_a_gpu_without_a_figure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_clock),    cmocka_unit_test(missing_hardware),
-        cmocka_unit_test(link_width),      cmocka_unit_test(ecc_on),
-        cmocka_unit_test(sm_clock),        cmocka_unit_test(small_clock_losses),
-        cmocka_unit_test(lopsided_clocks), cmocka_unit_test(slow_sm),
-        cmocka_unit_test(slow_group),      cmocka_unit_test(clock_of_a_gpu_without_a_figure),
+        cmocka_unit_test(memory_clock),
+        cmocka_unit_test(missing_hardware),
+        cmocka_unit_test(link_width),
+        cmocka_unit_test(ecc_on),
+        cmocka_unit_test(sm_clock),
+        cmocka_unit_test(small_clock_losses),
+        cmocka_unit_test(lopsided_clocks),
+        cmocka_unit_test(slow_sm),
+        cmocka_unit_test(slow_sub_core),
+        cmocka_unit_test(slow_group),
+        cmocka_unit_test(clock_of_a_gpu_without_a_figure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,46 @@ static void wrong_words_accuse(void **state)
     made_free(gpus, COUNT);
 }
 
+/* What wrong words have in common is said; nobody is accused of it yet. */
+static void wrong_memory_is_described(void **state)
+{
+    (void)state;
+    static const struct {
+        double errors, places, again, bits, ones, pages, period;
+        const char *words;
+    } rows[] = {
+        {12, 3, 3, 1, 1, 1, 4096,
+         "12, the first at 1 GiB of the memory that was tested; 3 words, 3 of them wrong again; "
+         "only "
+         "bit 5, read as 1; at distances that are multiples of 4096 B; in 1 page of 2 MiB"},
+        {1, 1, 0, 2, 0.5, 1, 0,
+         "1, the first at 1 GiB of the memory that was tested; 1 word, 0 of them wrong again; 2 of "
+         "64 bits, read as 0 and as 1; in 1 page of 2 MiB"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 3);
+        for (size_t k = 0; k < COUNT; k++)
+            add(&gpus[k], "main.march.errors", k == 2 ? rows[i].errors : 0);
+        add(&gpus[2], "main.march.first_error", 0x1p30);
+        add(&gpus[2], "main.march.places", rows[i].places);
+        add(&gpus[2], "main.march.again", rows[i].again);
+        add(&gpus[2], "main.march.bits", rows[i].bits);
+        add(&gpus[2], "main.march.bit", 5);
+        add(&gpus[2], "main.march.ones", rows[i].ones);
+        add(&gpus[2], "main.march.pages", rows[i].pages);
+        if (rows[i].period > 0)
+            add(&gpus[2], "main.march.period", rows[i].period);
+        struct inventory inventory = made_judged(gpus, COUNT);
+        assert_int_equal(inventory.total_outliers, 0);
+        const char *cause =
+            made_finding(made_watched(&inventory, gpus[2].uuid), "main.march.errors")->cause;
+        assert_non_null(strstr(cause, "words of memory that a March test read wrong: "));
+        assert_string_equal(strstr(cause, ": ") + 2, rows[i].words);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
 /* Errors that ECC could not correct accuse; those that it corrected are watched. */
 static void ecc_errors_in_the_test(void **state)
 {
@@ -105,9 +145,8 @@ static void places_have_no_median(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_words_accuse),
-        cmocka_unit_test(ecc_errors_in_the_test),
-        cmocka_unit_test(wrong_results_accuse),
+        cmocka_unit_test(wrong_words_accuse),     cmocka_unit_test(wrong_memory_is_described),
+        cmocka_unit_test(ecc_errors_in_the_test), cmocka_unit_test(wrong_results_accuse),
         cmocka_unit_test(places_have_no_median),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,7 @@ static void healthy(void **state)
     assert_int_equal(facts_get(&wrong->notes, "units")->integer, DEVICE_UNIT_COUNT);
     assert_int_equal(facts_get(&wrong->notes, "sub_cores")->integer, 8 * DEVICE_SUB_CORES);
     assert_null(measures_get(&measures, "compute.wrong_sm"));
+    assert_true(probed_value(&measures, "compute.slowest") < 1.001);
     probed_expect(&measures, "compute.rate.fp32", 256, "rate");
     measures_fini(&measures);
 }
@@ -72,6 +73,20 @@ static void wrong_sm(void **state)
     measures_fini(&measures);
 }
 
+/* An SM that takes longer for the same work. */
+static void slow_sm(void **state)
+{
+    (void)state;
+    struct probed probed = {.model = MODEL, .list = "compute.check", .faulty = true};
+    probed.fault = (struct sim_fault){.kind = SIM_SLOW_SM, .sm = 3, .share = 0.05};
+    struct measures measures = probed_run(&probed);
+    const struct measure *slowest = measures_get(&measures, "compute.slowest");
+    assert_true(fabs(slowest->value - 1.05) < 1e-4);
+    assert_true(probed_value(&measures, "compute.slowest_sm") == 3);
+    assert_non_null(facts_get(&slowest->notes, "in"));
+    measures_fini(&measures);
+}
+
 static int answer_otherwise(struct device *device, const void *request, void *answer,
                             struct err *err)
 {
@@ -82,7 +97,8 @@ static int answer_otherwise(struct device *device, const void *request, void *an
     assert_non_null(out_answer->places);
     out_answer->place_count = 2 * DEVICE_SUB_CORES;
     for (size_t i = 0; i < out_answer->place_count; i++)
-        out_answer->places[i] = (struct device_check_place){4, 4, 99 + check->unit};
+        out_answer->places[i] =
+            (struct device_check_place){.count = 4, .wrong = 4, .wrong_hash = 99 + check->unit};
     return 0;
 }
 
@@ -132,7 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(healthy),       cmocka_unit_test(one_way_to_count),
         cmocka_unit_test(wrong_sm),      cmocka_unit_test(not_as_host),
-        cmocka_unit_test(hashes_differ),
+        cmocka_unit_test(hashes_differ), cmocka_unit_test(slow_sm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,6 @@ static void healthy(void **state)
     assert_int_equal(facts_get(&wrong->notes, "sub_cores")->integer, 8 * DEVICE_SUB_CORES);
     assert_null(measures_get(&measures, "compute.wrong_at.int"));
     assert_true(probed_value(&measures, "compute.code") >= 0);
-    assert_true(probed_value(&measures, "compute.slowest") == 1);
     for (int path = 0; path < DEVICE_SCREEN_COUNT; path++)
         assert_true(digest_of(&measures, device_screen_names[path]) < 1000000);
     measures_fini(&measures);
@@ -57,19 +56,6 @@ static void wrong_sm(void **state)
     assert_int_equal(facts_get(&place->notes, "sub_core")->integer, 2);
     assert_null(measures_get(&measures, "compute.wrong_on.int"));
     assert_true(probed_value(&measures, "compute.wrong") == 0);
-    measures_fini(&measures);
-}
-
-/* An SM that takes longer for the same work. */
-static void slow_sm(void **state)
-{
-    (void)state;
-    struct probed probed = {.model = MODEL, .list = "compute.screen", .faulty = true};
-    probed.fault = (struct sim_fault){.kind = SIM_SLOW_SM, .sm = 3, .share = 0.05};
-    struct measures measures = probed_run(&probed);
-    const struct measure *slowest = measures_get(&measures, "compute.slowest");
-    assert_true(fabs(slowest->value - 1.05) < 1e-4);
-    assert_int_equal(facts_get(&slowest->notes, "sm")->integer, 3);
     measures_fini(&measures);
 }
 
@@ -146,8 +132,8 @@ static void operands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(healthy),    cmocka_unit_test(wrong_sm),   cmocka_unit_test(slow_sm),
-        cmocka_unit_test(wrong_card), cmocka_unit_test(host_words), cmocka_unit_test(operands),
+        cmocka_unit_test(healthy),    cmocka_unit_test(wrong_sm), cmocka_unit_test(wrong_card),
+        cmocka_unit_test(host_words), cmocka_unit_test(operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

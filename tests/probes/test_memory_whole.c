@@ -53,7 +53,8 @@ static void healthy(void **state)
 static void wrong_words(void **state)
 {
     (void)state;
-    struct sim_fault fault = {.kind = SIM_BIT_ERROR, .bytes = (1 << 30) + 7 * 8, .count = 3};
+    struct sim_fault fault = {
+        .kind = SIM_BIT_ERROR, .bytes = (1 << 30) + 7 * 8, .count = 3, .stride = 8, .bit = 5};
     struct measures measures = run(&fault, PROFILE_QUICK);
     assert_true(probed_value(&measures, "main.whole.errors") == 3);
     assert_true(probed_value(&measures, "main.whole.first_error") == (1 << 30) + 7 * 8);

@@ -235,7 +235,7 @@ struct unit_check {
     struct check_run run;
     uint32_t shared_bytes;
     uint64_t expected;
-    uint64_t *cycles; /* of each block; scratch */
+    uint64_t *cycles; /* of each place, in the last launch; then room for all SMs */
 };
 
 static uint32_t warps_of(enum device_unit unit)
@@ -301,7 +301,7 @@ static int prepare_check(struct unit_check *check, struct err *err)
         return rc;
     check->answer->place_count = (size_t)sms * DEVICE_SUB_CORES;
     check->answer->places = mem_array(check->answer->place_count, sizeof *check->answer->places);
-    check->cycles = mem_array(sms, sizeof *check->cycles);
+    check->cycles = mem_array(check->answer->place_count + sms, sizeof *check->cycles);
     rc = staging_grow(gpu, &gpu->results, sms * sizeof(struct kernel_check_result), err);
     if (rc)
         return rc;
@@ -336,79 +336,56 @@ static int launch_check(struct unit_check *check, uint64_t *out_ns, struct err *
     return rc ? rc : cuda_elapsed(gpu, gpu->events[0], gpu->events[1], out_ns, err);
 }
 
-int cuda_sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, struct err *err)
-{
-    for (uint32_t i = 0; i < gpu->base.limits.sm_count; i++)
-        if (gpu->sm_ids[i] == sm_id) {
-            *out_sm = i;
-            return 0;
-        }
-    return err_set(err, -EIO, "a block ran on the unknown SM %u", sm_id);
-}
-
 static int by_value(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-/* Compares all hashes; the time of a block is that of its slowest warp. */
-static int compare_hashes(struct unit_check *check, uint64_t *out_cycles, struct err *err)
+/* The time of the median SM, of which the slowest warp counts. scratch: room for all SMs. */
+static uint64_t median_cycles(const uint64_t *by_place, size_t sms, uint64_t *scratch)
 {
-    struct cuda_gpu *gpu = check->gpu;
-    const struct kernel_check_result *results = gpu->results.host;
-    uint32_t sms = gpu->base.limits.sm_count;
-    for (uint32_t i = 0; i < sms; i++) {
-        uint32_t sm = 0;
-        int rc = cuda_sm_of(gpu, results[i].sm_id, &sm, err);
-        if (rc)
-            return rc;
-        check->cycles[i] = 0;
-        for (uint32_t w = 0; w < check->run.warps; w++) {
-            struct device_check_place *place =
-                &check->answer->places[sm * DEVICE_SUB_CORES + w % DEVICE_SUB_CORES];
-            place->count++;
-            if (results[i].hashes[w] != check->expected) {
-                place->wrong++;
-                place->wrong_hash = results[i].hashes[w];
-            }
-            if (results[i].cycles[w] > check->cycles[i])
-                check->cycles[i] = results[i].cycles[w];
-        }
+    for (size_t i = 0; i < sms; i++) {
+        scratch[i] = 0;
+        for (size_t k = i * DEVICE_SUB_CORES; k < (i + 1) * DEVICE_SUB_CORES; k++)
+            scratch[i] = by_place[k] > scratch[i] ? by_place[k] : scratch[i];
     }
-    sort_stable(check->cycles, sms, sizeof *check->cycles, by_value);
-    *out_cycles = check->cycles[sms / 2];
-    return 0;
+    sort_stable(scratch, sms, sizeof *scratch, by_value);
+    return scratch[sms / 2];
 }
 
 static int run_periods(struct unit_check *check, uint32_t periods, uint64_t *out_ns,
-                       uint64_t *out_cycles, struct err *err)
+                       struct err *err)
 {
     if (periods != check->run.periods) {
         check->run.periods = periods;
         check->expected = check_hash(&check->run, 0);
     }
     int rc = launch_check(check, out_ns, err);
-    return rc ? rc : compare_hashes(check, out_cycles, err);
+    return rc ? rc
+              : cuda_add_hashes(check->gpu, check->run.warps, check->expected,
+                                check->answer->places, check->cycles, err);
 }
 
 /* A short launch shows how long a period takes. Its hashes count, its time does not. */
 static int run_unit_check(struct unit_check *check, struct err *err)
 {
-    uint64_t target_ns = (uint64_t)check->asked->target_ms * 1000000, ns = 0, cycles = 0;
+    uint64_t target_ns = (uint64_t)check->asked->target_ms * 1000000, ns = 0;
     struct device_check_answer *answer = check->answer;
-    int rc = run_periods(check, FIRST_PERIODS, &ns, &cycles, err);
+    int rc = run_periods(check, FIRST_PERIODS, &ns, err);
     if (rc)
         return rc;
     uint64_t launch_ns = target_ns < LAUNCH_MS * 1000000 ? target_ns : LAUNCH_MS * 1000000;
     uint64_t periods = launch_ns * FIRST_PERIODS / (ns ? ns : 1);
     periods = periods < 1 ? 1 : periods > UINT16_MAX ? UINT16_MAX : periods;
     do {
-        rc = run_periods(check, (uint32_t)periods, &ns, &cycles, err);
+        rc = run_periods(check, (uint32_t)periods, &ns, err);
         if (rc)
             return rc;
         answer->elapsed_ns += ns;
-        answer->cycles += cycles;
+        answer->cycles += median_cycles(check->cycles, check->gpu->base.limits.sm_count,
+                                        check->cycles + answer->place_count);
+        cuda_keep_fastest(answer->places, check->cycles, answer->place_count);
         answer->operations += check_operations(&check->run) * periods * check->run.warps;
     } while (ns && answer->elapsed_ns + ns / 2 < target_ns);
     return 0;

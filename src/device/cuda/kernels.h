@@ -81,6 +81,32 @@ struct kernel_region_result {
     uint64_t wrong_words, wrong_offset, wrong_bits, cycles[2]; /* by round of memory_chase */
 };
 
+/* A pass of the March test over `count` elements of 16 bytes. A word that is read has its
+ * background, or, if `inverted` is all ones, the inverse of that; the inverse of what is expected
+ * is written. */
+struct kernel_march {
+    uint64_t base, count;
+    uint64_t seed, stripes; /* the background: drawn by offset and seed, or these bits */
+    uint64_t inverted;
+    uint64_t log; /* address of a kernel_march_log */
+    uint32_t drawn, read;
+};
+
+KERNEL_INLINE uint64_t kernel_march_word(const struct kernel_march *march, uint64_t offset)
+{
+    uint64_t word = march->drawn ? kernel_pattern_word(KERNEL_PATTERN_RANDOM, offset, march->seed)
+                                 : march->stripes;
+    return word ^ march->inverted;
+}
+
+enum { KERNEL_WRONG_WORDS = 1024 };
+struct kernel_march_log {
+    uint64_t wrong; /* of these the first KERNEL_WRONG_WORDS are kept */
+    struct kernel_wrong_word {
+        uint64_t offset, expected, found, read;
+    } words[KERNEL_WRONG_WORDS];
+};
+
 /* What a check does (check.cu). One block per SM. */
 struct kernel_check {
     uint64_t results; /* address of one kernel_check_result per block */

@@ -106,6 +106,48 @@ extern "C" __global__ void __launch_bounds__(1024) memory_exchange(struct kernel
     }
 }
 
+static __device__ void log_wrong_word(const struct kernel_march *march, uint64_t at,
+                                      uint64_t expected, uint64_t found)
+{
+    struct kernel_march_log *log = (struct kernel_march_log *)march->log;
+    unsigned long long number = atomicAdd((unsigned long long *)&log->wrong, 1ull);
+    if (number < KERNEL_WRONG_WORDS)
+        log->words[number] = {at, expected, found, march->read};
+}
+
+/* An element of the March test. Neighbouring threads take neighbouring elements, so "upwards" and
+ * "downwards" hold for steps of some MiB. */
+template <bool READS, bool WRITES, bool DOWN>
+static __device__ __forceinline__ void march_over(const struct kernel_march march)
+{
+    struct place place = place_of_all();
+    for (uint64_t k = place.index; k < march.count; k += place.threads) {
+        uint64_t at = 16 * (DOWN ? march.count - 1 - k : k);
+        ulonglong2 *element = (ulonglong2 *)(march.base + at);
+        uint64_t x = kernel_march_word(&march, at), y = kernel_march_word(&march, at + 8);
+        if (READS) {
+            ulonglong2 v = __ldcs(element);
+            if (v.x != x)
+                log_wrong_word(&march, at, x, v.x);
+            if (v.y != y)
+                log_wrong_word(&march, at + 8, y, v.y);
+        }
+        if (WRITES)
+            __stcs(element, make_ulonglong2(~x, ~y));
+    }
+}
+
+#define DEFINE_MARCH(name, reads, writes, down)                                                    \
+    extern "C" __global__ void __launch_bounds__(1024)                                             \
+        march_##name(const struct kernel_march march)                                              \
+    {                                                                                              \
+        march_over<reads, writes, down>(march);                                                    \
+    }
+DEFINE_MARCH(write, false, true, false)
+DEFINE_MARCH(up, true, true, false)
+DEFINE_MARCH(down, true, true, true)
+DEFINE_MARCH(read, true, false, true)
+
 /* Block b: `loads` loads at random places of region b + first. Each place depends on the word that
  * was loaded before. The memory has KERNEL_PATTERN_ADDRESS, whose upper 8 bits are 0, so the places
  * are the same in every region; round 1 has others than round 0. region_bytes is a power of two. */

@@ -116,42 +116,16 @@ static void screen_find_expected(struct screening *screening)
     screening->expected = known ? host : answer->digest;
 }
 
-/* Compares the hashes of a launch. cycles: of the slowest warp of each place, 0 so far. */
-static int screen_compare(struct screening *screening, uint64_t *cycles, struct err *err)
-{
-    const struct cuda_gpu *gpu = screening->gpu;
-    const struct kernel_check_result *results = gpu->results.host;
-    for (uint32_t i = 0; i < gpu->base.limits.sm_count; i++) {
-        uint32_t sm = 0;
-        int rc = cuda_sm_of(gpu, results[i].sm_id, &sm, err);
-        if (rc)
-            return rc;
-        for (uint32_t w = 0; w < screening->warps; w++) {
-            size_t at = sm * DEVICE_SUB_CORES + w % DEVICE_SUB_CORES;
-            struct device_screen_place *place = &screening->answer->places[at];
-            cycles[at] = results[i].cycles[w] > cycles[at] ? results[i].cycles[w] : cycles[at];
-            place->count++;
-            if (results[i].hashes[w] == screening->expected)
-                continue;
-            place->wrong++;
-            place->wrong_hash = results[i].hashes[w];
-        }
-    }
-    return 0;
-}
-
 static int screen_take_launch(struct screening *screening, struct err *err)
 {
     struct device_screen_answer *answer = screening->answer;
     uint64_t *cycles = mem_array(answer->place_count, sizeof *cycles);
     if (!answer->launches++)
         screen_find_expected(screening);
-    int rc = screen_compare(screening, cycles, err);
-    for (size_t i = 0; i < answer->place_count; i++) {
-        struct device_screen_place *place = &answer->places[i];
-        if (answer->launches == 1 || cycles[i] < place->cycles)
-            place->cycles = cycles[i];
-    }
+    int rc = cuda_add_hashes(screening->gpu, screening->warps, screening->expected, answer->places,
+                             cycles, err);
+    if (!rc)
+        cuda_keep_fastest(answer->places, cycles, answer->place_count);
     free(cycles);
     return rc;
 }

@@ -12,9 +12,6 @@
 /* The part of the memory that a weak region has. */
 static const uint64_t WEAK_BYTES = UINT64_C(64) << 20;
 
-/* The bit that is always 1 in a wrong word. */
-static const uint64_t STUCK = UINT64_C(1) << 5;
-
 static uint64_t pattern_word(enum device_pattern pattern, uint64_t seed, uint64_t offset)
 {
     switch (pattern) {
@@ -49,15 +46,16 @@ static uint64_t region_ns(const struct sim_model *model, double bytes, double ra
 static void compare_region(const struct sim_model *model, const struct device_memory_test *test,
                            uint32_t pattern, uint64_t offset, struct device_region *region)
 {
+    uint64_t stuck = UINT64_C(1) << model->wrong_bit;
     for (uint64_t i = 0; i < model->wrong_words; i++) {
-        uint64_t at = model->wrong_offset + 8 * i;
+        uint64_t at = model->wrong_offset + i * model->wrong_stride;
         if (at < offset || at >= offset + region->bytes ||
-            pattern_word((enum device_pattern)pattern, test->seed, at) & STUCK)
+            pattern_word((enum device_pattern)pattern, test->seed, at) & stuck)
             continue;
         if (!region->wrong_words || at - offset < region->wrong_offset)
             region->wrong_offset = at - offset;
         region->wrong_words++;
-        region->wrong_bits |= STUCK;
+        region->wrong_bits |= stuck;
     }
 }
 
@@ -144,7 +142,61 @@ int gpu_test_memory(struct device *device, const void *request, void *answer, st
     return 0;
 }
 
+/* The backgrounds of the March test; see stripes_of in device/cuda/march.c. */
+static uint64_t march_word(const struct device_march *march, uint32_t background, uint64_t offset)
+{
+    if (!background)
+        return pattern_word(DEVICE_PATTERN_RANDOM, march->seed, offset);
+    return background < 2 ? 0 : UINT64_MAX / ((UINT64_C(1) << (1u << (background - 2))) + 1);
+}
+
+static void march_read(const struct sim_model *model, const struct device_march *march,
+                       uint32_t read, struct device_march_answer *answer)
+{
+    uint32_t background = read / DEVICE_MARCH_READS, element = read % DEVICE_MARCH_READS;
+    uint64_t inverted = element % 2 ? UINT64_MAX : 0;
+    for (uint64_t i = 0; i < model->wrong_words; i++) {
+        uint64_t offset = model->wrong_offset + i * model->wrong_stride;
+        uint64_t expected = march_word(march, background, offset) ^ inverted;
+        uint64_t found = expected | UINT64_C(1) << model->wrong_bit;
+        if (expected == found || offset >= answer->bytes)
+            continue;
+        if (answer->wrong++ < DEVICE_WRONG_WORDS_MAX)
+            answer->words[answer->word_count++] =
+                (struct device_wrong_word){offset, expected, found, read};
+    }
+}
+
+int gpu_march_memory(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_march *march = request;
+    struct device_march_answer *out_answer = answer;
+    struct gpu *gpu = (struct gpu *)device;
+    uint64_t free_bytes = device->limits.global_bytes;
+    gpu_update(gpu);
+    if (gpu->model.health[HEALTH_PROCESSES] > 0)
+        return err_set(err, -EBUSY, "another process uses the GPU and may need its memory");
+    out_answer->free_bytes = free_bytes;
+    out_answer->bytes = (free_bytes - free_bytes / 64) / DEVICE_REGION_MIN * DEVICE_REGION_MIN;
+    out_answer->words = mem_array(DEVICE_WRONG_WORDS_MAX, sizeof *out_answer->words);
+    for (uint32_t r = 0; r < march->backgrounds * DEVICE_MARCH_READS; r++)
+        march_read(&gpu->model, march, r, out_answer);
+    /* Six passes write, or read and write, as a copy does. */
+    out_answer->elapsed_ns = (uint64_t)(6.0 * march->backgrounds * (double)out_answer->bytes /
+                                        gpu->model.bandwidth.main_copy);
+    out_answer->ecc_known = true;
+    out_answer->ecc_before.corrected = (uint64_t)gpu->model.health[HEALTH_ECC_CORRECTED_VOLATILE];
+    out_answer->ecc_before.uncorrected =
+        (uint64_t)gpu->model.health[HEALTH_ECC_UNCORRECTED_VOLATILE];
+    out_answer->ecc_after = out_answer->ecc_before;
+    gpu->busy_ns += (double)out_answer->elapsed_ns;
+    return 0;
+}
+
 enum { WARPS = 32, SECTION_WORDS = 1024, WRONG_SUB_CORE = 2, WRONG_BIT = 1 << 9 };
+
+/* The time of a sub-core scatters by this share of what bandwidths do. */
+static const double PLACE_NOISE = 0.1;
 
 /* What an SM starts in a cycle: of the arithmetic units additions and multiplications, by the
  * number of its cores (CUDA programming guide, throughput of instructions; the others are guesses
@@ -188,6 +240,14 @@ static uint32_t draw_wrong(const struct sim_model *model, enum device_unit unit,
     return wrong;
 }
 
+uint64_t gpu_place_cycles(const struct gpu *gpu, size_t place, double usual, struct rng *rng)
+{
+    const struct sim_model *model = &gpu->model;
+    bool slow = model->slow_sm >= 0 && place / DEVICE_SUB_CORES == (size_t)model->slow_sm;
+    double noise = PLACE_NOISE * model->noise.bandwidth * fabs(rng_normal(rng));
+    return (uint64_t)(usual * (slow ? 1 + model->slow_share : 1) * (1 + noise) + 0.5);
+}
+
 int gpu_check_unit(struct device *device, const void *request, void *answer, struct err *err)
 {
     const struct device_check *check = request;
@@ -206,11 +266,14 @@ int gpu_check_unit(struct device *device, const void *request, void *answer, str
     run.periods = (uint32_t)fmax(ns * mhz / 1e3 / period_cycles, 1);
     out_answer->place_count = (size_t)model->sms * DEVICE_SUB_CORES;
     out_answer->places = mem_array(out_answer->place_count, sizeof *out_answer->places);
-    struct rng rng;
-    rng_init(&rng, rng_derive(gpu->noise_seed, "unit check", gpu->stream_number++), "noise");
+    struct rng rng, times;
+    uint64_t number = gpu->stream_number++;
+    rng_init(&rng, rng_derive(gpu->noise_seed, "unit check", number), "noise");
+    rng_init(&times, rng_derive(gpu->noise_seed, "unit check", number), "times");
     for (size_t i = 0; i < out_answer->place_count; i++) {
         struct device_check_place *place = &out_answer->places[i];
         place->count = WARPS / DEVICE_SUB_CORES;
+        place->cycles = gpu_place_cycles(gpu, i, period_cycles * run.periods, &times);
         place->wrong = draw_wrong(model, check->unit, i, place->count, &rng);
         if (!place->wrong)
             continue;

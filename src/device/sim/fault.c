@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "device/sim/model.h"
 
-enum { PARAMETERS_MAX = 4, FIELDS_MAX = PARAMETERS_MAX + 4 };
+enum { PARAMETERS_MAX = 4, FIELDS_MAX = PARAMETERS_MAX + 4, WRONG_BIT = 5 };
 
 static const struct fault_kind {
     const char *word;
@@ -55,7 +55,7 @@ static const struct fault_kind {
     [SIM_MISSING] = {"missing"},
     [SIM_DEAD_DRIVER] = {"dead_driver"},
     [SIM_WEAK_REGION] = {"weak_region", {"bytes", "share", "?ns", "?corrected"}},
-    [SIM_BIT_ERROR] = {"bit_error", {"bytes", "?count"}},
+    [SIM_BIT_ERROR] = {"bit_error", {"bytes", "?count", "?stride", "?bit"}},
     [SIM_WRONG_SM] = {"wrong_sm", {"sm", "share", "?path"}},
     [SIM_WRONG_CARD] = {"wrong_card", {"path"}},
     [SIM_FALLS_UNDER_LOAD] = {"falls_under_load",
@@ -108,6 +108,8 @@ static const struct yaml_field parameters[] = {
     {"seconds", YAML_F64, offsetof(struct fault_text, fault.seconds), .min = 0, .max = 86400},
     {"after", YAML_U64, offsetof(struct fault_text, fault.after)},
     {"bytes", YAML_BYTES, offsetof(struct fault_text, fault.bytes), .max = 0x1p41},
+    {"stride", YAML_BYTES, offsetof(struct fault_text, fault.stride), .min = 8, .max = 0x1p40},
+    {"bit", YAML_U32, offsetof(struct fault_text, fault.bit), .max = 63},
     {"tries", YAML_U32, offsetof(struct fault_text, fault.tries), .min = 1, .max = 100},
     {"reason", YAML_WORD, offsetof(struct fault_text, fault.reason), .words = reason_words},
     {"path", YAML_WORD, offsetof(struct fault_text, fault.path), .words = path_words},
@@ -183,9 +185,12 @@ static int fault_read_when(const struct yaml_node *node, int kind, struct sim_wh
 int sim_fault_read(const struct yaml_node *node, bool drawn, struct sim_fault *out_fault,
                    struct sim_fault_place *out_place, struct err *err)
 {
-    struct fault_text text = {
-        .fault = {.count = 1, .peer = SIM_ANY_PEER, .path = DEVICE_SCREEN_FP32},
-        .place = {.hits = 1}};
+    struct fault_text text = {.fault = {.count = 1,
+                                        .peer = SIM_ANY_PEER,
+                                        .path = DEVICE_SCREEN_FP32,
+                                        .stride = 8,
+                                        .bit = WRONG_BIT},
+                              .place = {.hits = 1}};
     struct yaml_field fields[FIELDS_MAX];
     const struct yaml_node *kind = yaml_get(node, "kind");
     if (yaml_expect(node, YAML_MAPPING, err))
@@ -352,6 +357,8 @@ static int harm_memory(struct sim_model *model, const struct sim_fault *fault, s
     }
     model->wrong_offset = fault->bytes / 8 * 8;
     model->wrong_words = fault->count;
+    model->wrong_stride = fault->stride / 8 * 8;
+    model->wrong_bit = fault->bit;
     return 0;
 }
 

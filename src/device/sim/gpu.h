@@ -64,6 +64,9 @@ void gpu_update(struct gpu *gpu);
 uint32_t gpu_group_count(const struct sim_model *model, int scope);
 uint32_t gpu_group_of(const struct sim_model *model, int scope, uint32_t sm);
 
+/* How long a sub-core works on what takes the usual one so many cycles (checks.c). */
+uint64_t gpu_place_cycles(const struct gpu *gpu, size_t place, double usual, struct rng *rng);
+
 /* What gpu_read_health answers (identity.c). */
 void gpu_report_health(const struct gpu *gpu, struct device_health *answer);
 

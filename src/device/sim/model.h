@@ -239,7 +239,9 @@ struct sim_model {
     double weak_ns;                     /* that a load of it takes longer besides */
     uint32_t weak_corrected;            /* errors that ECC corrects whenever that part is read */
     uint64_t wrong_offset, wrong_words; /* words with a bit that is always 1 */
-    uint32_t wrong_sm;                  /* computes wrong in wrong_share of its checks */
+    uint64_t wrong_stride;              /* bytes from one to the next */
+    uint32_t wrong_bit;
+    uint32_t wrong_sm; /* computes wrong in wrong_share of its checks */
     double wrong_share;
     int wrong_path;            /* enum device_screen_path: of what */
     int wrong_card_path;       /* all SMs compute it wrong alike; -1: none */

@@ -10,15 +10,8 @@
 
 enum { WRONG_SUB_CORE = 2, LAUNCH_NS = 500000, LAUNCH_CYCLES = 900000 };
 
-/* How much longer the SM of a place takes. */
-static double sm_slowness(const struct sim_model *model, size_t place)
-{
-    bool slow = model->slow_sm >= 0 && place / DEVICE_SUB_CORES == (size_t)model->slow_sm;
-    return slow ? 1 + model->slow_share : 1;
-}
-
 static void screen_place(const struct sim_model *model, enum device_screen_path path, size_t number,
-                         uint32_t count, struct rng *rng, struct device_screen_place *place)
+                         uint32_t count, struct rng *rng, struct device_check_place *place)
 {
     place->count = count;
     if ((int)path != model->wrong_path || model->wrong_share <= 0 ||
@@ -58,7 +51,7 @@ int gpu_screen_path(struct device *device, const void *request, void *answer, st
         screen_place(model, asked->path, i, hashes, &rng, &out_answer->places[i]);
         if (card_is_wrong && by_host)
             out_answer->places[i].wrong = hashes;
-        out_answer->places[i].cycles = (uint64_t)(LAUNCH_CYCLES * sm_slowness(model, i));
+        out_answer->places[i].cycles = gpu_place_cycles(gpu, i, LAUNCH_CYCLES, &rng);
     }
     gpu->busy_ns += (double)out_answer->elapsed_ns;
     return 0;

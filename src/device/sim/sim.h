@@ -119,7 +119,8 @@ struct sim_fault {
     double share, ns, mhz, w, factor, per_s, degrees;
     uint32_t count, corrected, sm, gen, width, number;
     int32_t peer; /* index on the node, or SIM_ANY_PEER */
-    uint64_t after, bytes;
+    uint64_t after, bytes, stride;
+    uint32_t bit;
     uint32_t tries; /* only so many workers meet the fault; 0: all */
     double seconds;
     int reason; /* of SIM_SM_CLOCK: enum sim_reason */

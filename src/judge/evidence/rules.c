@@ -294,6 +294,34 @@ void stage_rules(struct judge *judge)
     rule_check_pending(judge, "mig", "mig_pending");
 }
 
+/* "; 3 words, all wrong in several reads; only bit 5, read as 1; every 4,096 B; in 1 page of 2 MiB"
+ */
+static void describe_wrong_memory(const struct fleet *fleet, uint32_t gpu, struct strbuf *out)
+{
+    double places = fleet_value(fleet, "main.march.places", gpu, false);
+    double again = fleet_value(fleet, "main.march.again", gpu, false);
+    double bits = fleet_value(fleet, "main.march.bits", gpu, false);
+    double ones = fleet_value(fleet, "main.march.ones", gpu, false);
+    double pages = fleet_value(fleet, "main.march.pages", gpu, false);
+    double period = fleet_value(fleet, "main.march.period", gpu, false);
+    if (!(places > 0) || !(bits > 0))
+        return;
+    strbuf_printf(out, "; %.0f %s, %.0f of them wrong again", places,
+                  places == 1 ? "word" : "words", again);
+    if (bits == 1)
+        strbuf_printf(out, "; only bit %.0f", fleet_value(fleet, "main.march.bit", gpu, false));
+    else
+        strbuf_printf(out, "; %.0f of 64 bits", bits);
+    strbuf_puts(out, ones == 1   ? ", read as 1"
+                     : ones == 0 ? ", read as 0"
+                                 : ", read as 0 and as 1");
+    if (period > 0) {
+        strbuf_puts(out, "; at distances that are multiples of ");
+        fact_text_put_number(out, period, "B");
+    }
+    strbuf_printf(out, "; in %.0f %s of 2 MiB", pages, pages == 1 ? "page" : "pages");
+}
+
 #define MEMORY " of the memory that was tested"
 #define WRONG_IN(unit, words)                                                                      \
     {                                                                                              \
@@ -308,6 +336,8 @@ static const struct self_check {
     enum evidence evidence;
     enum verdict verdict;
     const char *words, *place_words, *place_unit, *place_of;
+    /* Appends what else is known; NULL: nothing. */
+    void (*describe)(const struct fleet *fleet, uint32_t gpu, struct strbuf *out);
 } self_checks[] = {
     {"main.whole.errors", "main.whole.first_error", EVIDENCE_FAULT, VERDICT_FAILING,
      "words of memory that read back wrong, over all patterns: ", "the first at ", "B", MEMORY},
@@ -316,6 +346,14 @@ static const struct self_check {
     /* Healthy GPUs have a few. A storm of them is accused by the counters of the survey. */
     {"main.whole.ecc_corrected", NULL, EVIDENCE_HINT, VERDICT_DEGRADED,
      "corrected ECC errors while all memory was written and read: ", NULL, NULL, NULL},
+    /* Told, never more: the kernels of the March test have not run on a GPU yet. */
+    {"main.march.errors", "main.march.first_error", EVIDENCE_HINT, VERDICT_FAILING,
+     "words of memory that a March test read wrong: ", "the first at ", "B", MEMORY,
+     describe_wrong_memory},
+    {"main.march.ecc_uncorrected", NULL, EVIDENCE_HINT, VERDICT_FAILING,
+     "uncorrectable ECC errors in a March test of all memory: ", NULL, NULL, NULL, NULL},
+    {"main.march.ecc_corrected", NULL, EVIDENCE_HINT, VERDICT_DEGRADED,
+     "corrected ECC errors in a March test of all memory: ", NULL, NULL, NULL, NULL},
     /* Not known well enough to accuse: no GPU with a weak region was met. */
     {"main.whole.slow_regions", "main.whole.slowest_region", EVIDENCE_HINT, VERDICT_DEGRADED,
      "regions of memory that are slower than the others in every pass of writing, or of reading: ",
@@ -358,6 +396,8 @@ static void self_check_report(struct judge *judge, uint32_t gpu, const struct se
         fact_text_put_number(&text, place, check->place_unit);
         strbuf_puts(&text, check->place_of);
     }
+    if (check->describe)
+        check->describe(&judge->fleet, gpu, &text);
     findings_add_rule(judge, gpu, check->metric, check->evidence, check->verdict, value, text.data);
 }
 

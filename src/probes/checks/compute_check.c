@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "probes/checks/places.h"
 #include "probes/method/repeats.h"
 
 enum { TARGET_MS = 8, FULL_TARGET_MS = 400 };
@@ -36,6 +37,8 @@ struct found {
     struct strbuf other;   /* units in which all SMs agree on an answer that is not the host's */
     uint32_t *wrong_by_sm;
     size_t sm_count;
+    struct slowest_place slowest; /* in units that are kept busy */
+    enum device_unit slowest_unit;
 };
 
 /* True when every hash is wrong in the same way: then the host's answer does not hold for this GPU,
@@ -54,34 +57,26 @@ static bool agree_otherwise(const struct device_check_answer *answer)
 static void add_wrong(struct probe_context *context, enum device_unit unit,
                       const struct device_check_answer *answer, struct found *found)
 {
-    uint64_t wrong = 0, count = 0;
-    uint32_t places = 0;
-    size_t worst = 0;
-    for (size_t i = 0; i < answer->place_count; i++) {
-        const struct device_check_place *place = &answer->places[i];
-        places += place->count > 0;
-        count += place->count;
-        wrong += place->wrong;
-        worst = place->wrong > answer->places[worst].wrong ? i : worst;
+    const struct places sum = places_sum(answer->places, answer->place_count);
+    for (size_t i = 0; i < answer->place_count; i++)
         if (i / DEVICE_SUB_CORES < found->sm_count)
-            found->wrong_by_sm[i / DEVICE_SUB_CORES] += place->wrong;
-    }
-    found->hashes += count;
-    found->wrong += wrong;
-    found->least_places =
-        !found->units || places < found->least_places ? places : found->least_places;
-    if (!wrong)
+            found->wrong_by_sm[i / DEVICE_SUB_CORES] += answer->places[i].wrong;
+    found->hashes += sum.count;
+    found->wrong += sum.wrong;
+    if (!found->units || sum.with_hashes < found->least_places)
+        found->least_places = sum.with_hashes;
+    if (!sum.wrong)
         return;
-    struct measure *m = measures_add(context->measures, metrics[unit].wrong, (double)wrong, "",
+    struct measure *m = measures_add(context->measures, metrics[unit].wrong, (double)sum.wrong, "",
                                      "hashes of warps that are not the host's");
-    facts_set_int(&m->notes, "of", (int64_t)count);
-    facts_set_int(&m->notes, "sm", (int64_t)(worst / DEVICE_SUB_CORES));
-    facts_set_int(&m->notes, "sub_core", (int64_t)(worst % DEVICE_SUB_CORES));
-    m->n = (uint32_t)(count < UINT32_MAX ? count : UINT32_MAX);
+    facts_set_int(&m->notes, "of", (int64_t)sum.count);
+    facts_set_int(&m->notes, "sm", (int64_t)(sum.worst / DEVICE_SUB_CORES));
+    facts_set_int(&m->notes, "sub_core", (int64_t)(sum.worst % DEVICE_SUB_CORES));
+    m->n = (uint32_t)(sum.count < UINT32_MAX ? sum.count : UINT32_MAX);
 }
 
 static void add_rate(struct probe_context *context, enum device_unit unit,
-                     const struct device_check_answer *answer)
+                     const struct device_check_answer *answer, struct found *found)
 {
     if (!metrics[unit].rate || !answer->cycles)
         return;
@@ -90,6 +85,8 @@ static void add_rate(struct probe_context *context, enum device_unit unit,
     measures_add(context->measures, metrics[unit].rate,
                  counted * (double)answer->operations / (double)answer->cycles, MEASURE_OPERATIONS,
                  "operations of an SM in a cycle, while it is checked");
+    if (places_slowest(answer->places, answer->place_count, &found->slowest))
+        found->slowest_unit = unit;
 }
 
 static int check_unit(struct probe_context *context, enum device_unit unit, struct found *found,
@@ -112,9 +109,23 @@ static int check_unit(struct probe_context *context, enum device_unit unit, stru
     else
         add_wrong(context, unit, &answer, found);
     found->units++;
-    add_rate(context, unit, &answer);
+    add_rate(context, unit, &answer, found);
     device_check_answer_fini(&answer);
     return 0;
+}
+
+static void report_slowest(struct probe_context *context, const struct found *found)
+{
+    size_t place = found->slowest.place;
+    if (found->slowest.ratio <= 0) /* by an older record */
+        return;
+    struct measure *m = measures_add(context->measures, "compute.slowest", found->slowest.ratio, "",
+                                     "time of the slowest sub-core over that of the median one, in "
+                                     "the unit where it is most");
+    facts_set_text(&m->notes, "in", device_unit_name(found->slowest_unit));
+    facts_set_int(&m->notes, "sub_core", (int64_t)(place % DEVICE_SUB_CORES));
+    measures_add(context->measures, "compute.slowest_sm", (double)(place / DEVICE_SUB_CORES), "id",
+                 "the SM of the slowest sub-core");
 }
 
 static void compute_check_report(struct probe_context *context, struct found *found)
@@ -130,6 +141,7 @@ static void compute_check_report(struct probe_context *context, struct found *fo
     if (found->other.length)
         facts_set_text(&m->notes, "not_as_host", found->other.data);
     m->n = (uint32_t)(found->hashes < UINT32_MAX ? found->hashes : UINT32_MAX);
+    report_slowest(context, found);
     if (!found->wrong)
         return;
     m = measures_add(context->measures, "compute.wrong_sm", (double)worst, "id",
@@ -177,6 +189,8 @@ const struct probe probe_compute_check = {
                 "compute.rate.mma_fp8",
                 "compute.rate.wgmma_f16",
                 "compute.rate.wgmma_bf16",
-                "compute.rate.wgmma_fp8"},
+                "compute.rate.wgmma_fp8",
+                "compute.slowest",
+                "compute.slowest_sm"},
     .run = compute_check_run,
 };

@@ -182,6 +182,28 @@ static void run_exchange(struct kernel_region region)
     run_memory("memory_check_address", &region);
 }
 
+/* An element of the March test: "write", "up", "down" or "read". The same bit sticks. */
+static void run_march(const char *name, const struct kernel_march *march)
+{
+    const char *text = getenv("FAKE_CUDA_STUCK");
+    uint64_t stuck = text ? strtoull(text, NULL, 10) : UINT64_MAX;
+    struct kernel_march_log *log = (struct kernel_march_log *)(uintptr_t)march->log;
+    uint64_t *words = (uint64_t *)(uintptr_t)march->base;
+    bool reads = strcmp(name, "write") != 0, writes = strcmp(name, "read") != 0;
+    if (16 * march->count >= FAKE_LARGE_BYTES)
+        return;
+    for (uint64_t i = 0; i < 2 * march->count; i++) {
+        uint64_t expected = kernel_march_word(march, 8 * i);
+        if (reads && words[i] != expected && log->wrong++ < KERNEL_WRONG_WORDS)
+            log->words[log->wrong - 1] =
+                (struct kernel_wrong_word){8 * i, expected, words[i], march->read};
+        if (writes)
+            words[i] = ~expected;
+        if (8 * i == stuck)
+            words[i] |= 1 << 5;
+    }
+}
+
 /* The checks: every warp has the host's hash. FAKE_CUDA_WRONG="1": those of the second SM have
  * another.
  */
@@ -399,6 +421,8 @@ void fake_kernels_run(const char *name, unsigned grid, unsigned block, void **pa
         run_chase(parameters);
     else if (strncmp(name, "memory_write_", 13) == 0 || strncmp(name, "memory_check_", 13) == 0)
         run_memory(name, parameters[0]);
+    else if (strncmp(name, "march_", 6) == 0)
+        run_march(name + 6, parameters[0]);
     else if (strcmp(name, "memory_exchange") == 0)
         run_exchange(*(const struct kernel_region *)parameters[0]);
     else if (strncmp(name, "screen_", 7) == 0)

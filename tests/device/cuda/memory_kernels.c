@@ -71,6 +71,66 @@ static void changed_bits_are_found(void **state)
     }
 }
 
+static struct kernel_march_log log_of_march;
+
+static void march(const char *name, struct kernel_march march)
+{
+    CUfunction function;
+    march.base = gpu.memory;
+    march.count = BYTES / 16;
+    march.log = gpu.result;
+    void *parameters[] = {&march};
+    memset(&log_of_march, 0, sizeof log_of_march);
+    OK(cuMemcpyHtoDAsync(gpu.result, &log_of_march, sizeof log_of_march, gpu.stream));
+    OK(cuModuleGetFunction(&function, gpu.module, name));
+    OK(cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, gpu.stream, parameters, NULL));
+    OK(cuMemcpyDtoHAsync(&log_of_march, gpu.result, sizeof log_of_march, gpu.stream));
+    OK(cuStreamSynchronize(gpu.stream));
+}
+
+/* Each element finds what was changed before it, says what it expected, and leaves the inverse. */
+static void marches_find_changes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool inverted;
+    } elements[] = {{"march_up", false},
+                    {"march_up", true},
+                    {"march_down", false},
+                    {"march_down", true},
+                    {"march_read", false}};
+    for (uint32_t drawn = 0; drawn < 2; drawn++) {
+        struct kernel_march asked = {
+            .seed = 99, .drawn = drawn, .stripes = UINT64_C(0x3333333333333333)};
+        asked.inverted = UINT64_MAX;
+        march("march_write", asked);
+        for (uint32_t i = 0; i < COUNT_OF(elements); i++) {
+            asked.inverted = elements[i].inverted ? UINT64_MAX : 0;
+            asked.read = i;
+            flip(8 * 77777, 1);
+            flip(BYTES - 8, UINT64_C(1) << 63);
+            march(elements[i].name, asked);
+            assert_int_equal(log_of_march.wrong, 2);
+            for (size_t k = 0; k < 2; k++) {
+                const struct kernel_wrong_word *word = &log_of_march.words[k];
+                assert_true(word->offset == 8 * 77777 || word->offset == BYTES - 8);
+                assert_true(word->expected == kernel_march_word(&asked, word->offset));
+                assert_true((word->expected ^ word->found) ==
+                            (word->offset == BYTES - 8 ? UINT64_C(1) << 63 : 1));
+                assert_int_equal(word->read, i);
+            }
+        }
+        flip(8 * 77777, 1); /* as it was: the last element does not write */
+        flip(BYTES - 8, UINT64_C(1) << 63);
+        march("march_read", asked);
+        assert_int_equal(log_of_march.wrong, 0);
+        asked.inverted = UINT64_MAX;
+        march("march_read", asked);
+        assert_int_equal(log_of_march.wrong, BYTES / 8);
+    }
+}
+
 /* The first half is written again, and only the second half is compared. */
 static void halves_are_exchanged(void **state)
 {
@@ -112,6 +172,7 @@ static int all_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changed_bits_are_found),
+        cmocka_unit_test(marches_find_changes),
         cmocka_unit_test(halves_are_exchanged),
         cmocka_unit_test(loads_depend_on_each_other),
     };
@@ -120,6 +181,6 @@ static int all_tests(void)
 
 int main(void)
 {
-    return real_module_run(&gpu, CUDA_KERNELS_MEMORY, BYTES, sizeof(struct kernel_region_result),
+    return real_module_run(&gpu, CUDA_KERNELS_MEMORY, BYTES, sizeof(struct kernel_march_log),
                            all_tests);
 }

@@ -87,6 +87,51 @@ static void memory_test_errors(void **state)
     }
 }
 
+/* A bit that is always 1 shows wherever 0 is expected: of all bits 0 in four reads, the one before
+ * the test turns round among them; of drawn bits in as many, or, inverted, in two. */
+static void march(void **state)
+{
+    (void)state;
+    enum { PLACE = (8 << 20) + 40 };
+    const struct device_march march = {.backgrounds = 2, .seed = 7};
+    struct device_march_answer answer;
+    struct err err = {0};
+    setenv("FAKE_CUDA_MEMORY", "32", 1);
+    assert_int_equal(set_up(NULL), 0);
+    for (int round = 0; round < 3; round++) {
+        setenv("FAKE_CUDA_STUCK", round == 1 ? "8388648" : "999999999", 1); /* PLACE, or nowhere */
+        assert_int_equal(device_march_memory(device, &march, &answer, &err), 0);
+        assert_true(answer.bytes > 0.9 * (double)answer.free_bytes && answer.elapsed_ns > 0);
+        assert_true(round == 1 ? answer.wrong == 8 || answer.wrong == 6 : answer.wrong == 0);
+        assert_int_equal(answer.word_count, answer.wrong);
+        size_t plain = 0;
+        for (size_t i = 0; i < answer.word_count; i++) {
+            const struct device_wrong_word *word = &answer.words[i];
+            assert_true(word->offset == PLACE && word->found == (word->expected | 1 << 5));
+            if (word->read < DEVICE_MARCH_READS)
+                continue;
+            assert_true(word->expected == 0 && word->read % 2 == DEVICE_MARCH_READS % 2);
+            plain++;
+        }
+        assert_int_equal(plain, round == 1 ? 4 : 0);
+        device_march_answer_fini(&answer);
+    }
+    unsetenv("FAKE_CUDA_STUCK");
+    const struct device_march refused[] = {{.backgrounds = 0},
+                                           {.backgrounds = DEVICE_MARCH_BACKGROUNDS + 1}};
+    for (size_t i = 0; i < COUNT_OF(refused); i++)
+        assert_int_equal(device_march_memory(device, &refused[i], &answer, &err), -EINVAL);
+    static const char *const faults[] = {"cuLaunchKernel:3:700", "cuStreamSynchronize:2:700"};
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        setenv("FAKE_CUDA_FAULT", faults[i], 1);
+        assert_int_equal(device_march_memory(device, &march, &answer, &err), -EIO);
+        unsetenv("FAKE_CUDA_FAULT");
+        assert_null(answer.words);
+    }
+    tear_down(NULL);
+    unsetenv("FAKE_CUDA_MEMORY");
+}
+
 /* How often most of the memory was taken and freed since whole_begin. */
 static struct {
     void *driver;
@@ -447,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(memory_test, set_up, tear_down),
         cmocka_unit_test(memory_test_errors),
+        cmocka_unit_test(march),
         cmocka_unit_test(memory_is_kept),
         cmocka_unit_test(shorter_arrays_after_far_ones),
         cmocka_unit_test(memory_that_is_too_little_is_given_back),

@@ -1,0 +1,48 @@
+/* What the launches of a check or of a screen gave, by sub-core. */
+#include <errno.h>
+#include <string.h>
+
+#include "device/cuda/gpu.h"
+#include "device/cuda/kernels.h"
+
+int cuda_sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, struct err *err)
+{
+    for (uint32_t i = 0; i < gpu->base.limits.sm_count; i++)
+        if (gpu->sm_ids[i] == sm_id) {
+            *out_sm = i;
+            return 0;
+        }
+    return err_set(err, -EIO, "a block ran on the unknown SM %u", sm_id);
+}
+
+int cuda_add_hashes(const struct cuda_gpu *gpu, uint32_t warps, uint64_t expected,
+                    struct device_check_place *places, uint64_t *cycles, struct err *err)
+{
+    const struct kernel_check_result *results = gpu->results.host;
+    uint32_t sms = gpu->base.limits.sm_count;
+    memset(cycles, 0, (size_t)sms * DEVICE_SUB_CORES * sizeof *cycles);
+    for (uint32_t i = 0; i < sms; i++) {
+        uint32_t sm = 0;
+        int rc = cuda_sm_of(gpu, results[i].sm_id, &sm, err);
+        if (rc)
+            return rc;
+        for (uint32_t w = 0; w < warps; w++) {
+            size_t at = sm * DEVICE_SUB_CORES + w % DEVICE_SUB_CORES;
+            struct device_check_place *place = &places[at];
+            cycles[at] = results[i].cycles[w] > cycles[at] ? results[i].cycles[w] : cycles[at];
+            place->count++;
+            if (results[i].hashes[w] == expected)
+                continue;
+            place->wrong++;
+            place->wrong_hash = results[i].hashes[w];
+        }
+    }
+    return 0;
+}
+
+void cuda_keep_fastest(struct device_check_place *places, const uint64_t *cycles, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!places[i].cycles || cycles[i] < places[i].cycles)
+            places[i].cycles = cycles[i];
+}
