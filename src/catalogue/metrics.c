@@ -67,6 +67,11 @@ const struct metric_row metric_rows[] = {
      * machine code must have alike. */
     {"compute.screen", JUDGE_NONE},
     {"compute.code", JUDGE_NONE, .for_world = true},
+    {"compute.pulse", JUDGE_NONE},
+    {"compute.pulse_hz", JUDGE_NONE},
+    {"compute.pulse_sm", JUDGE_NONE},
+    {"compute.pulse_step", JUDGE_NONE},
+    {"compute.hot", JUDGE_NONE},
 #define SCREEN_ROWS(id, name, words, ...)                                                          \
     {"compute.wrong_on." name, JUDGE_NONE}, {"compute.wrong_at." name, JUDGE_NONE},                \
         {"compute.digest." name, JUDGE_NONE, .for_world = true},

@@ -336,6 +336,34 @@ static int screen_check(const struct device *device, const void *request, struct
     return 0;
 }
 
+static const struct field pulse_rows[] = {
+    {FIELD_CHOICE(struct device_pulse, path, device_screen_names)},
+    {FIELD(struct device_pulse, hz, U32)},
+    {FIELD(struct device_pulse, target_ms, U32)},
+};
+static const struct fields pulse_fields = {FIELDS(struct device_pulse, pulse_rows)};
+static const struct field pulse_answer_rows[] = {
+    {FIELD(struct device_pulse_answer, launches, U32)},
+    {FIELD(struct device_pulse_answer, busy_ns, U64)},
+    {FIELD(struct device_pulse_answer, idle_ns, U64)},
+    {FIELD(struct device_pulse_answer, power_known, BOOL)},
+    {FIELD(struct device_pulse_answer, power_low_w, F64)},
+    {FIELD(struct device_pulse_answer, power_high_w, F64)},
+    {FIELD_COUNT(struct device_pulse_answer, place_count)},
+    {FIELD_STRUCT_LIST(struct device_pulse_answer, places, place_count, &place_fields)},
+};
+static const struct fields pulse_answer_fields = {
+    FIELDS(struct device_pulse_answer, pulse_answer_rows)};
+
+static int pulse_check(const struct device *device, const void *request, struct err *err)
+{
+    const struct device_pulse *pulse = request;
+    (void)device;
+    if ((unsigned)pulse->path >= DEVICE_SCREEN_COUNT || pulse->hz > DEVICE_PULSE_HZ_MAX)
+        return err_set(err, -EINVAL, "no such path, or more than %d Hz", DEVICE_PULSE_HZ_MAX);
+    return 0;
+}
+
 static int unit_check(const struct device *device, const void *request, struct err *err)
 {
     (void)device;
@@ -917,6 +945,9 @@ static const struct device_call_row rows[DEVICE_CALL_COUNT] = {
     [DEVICE_CALL_MEMORY] = {ROW("memory", &memory_fields, &memory_map_fields, -ENOTSUP,
                                 "this device cannot test its memory"),
                             .check = memory_check},
+    [DEVICE_CALL_PULSE] = {ROW("pulse", &pulse_fields, &pulse_answer_fields, -ENOTSUP,
+                               "this device cannot screen its SMs"),
+                           .check = pulse_check},
     [DEVICE_CALL_MARCH] = {ROW("march", &march_fields, &march_answer_fields, -ENOTSUP,
                                "this device cannot test its memory"),
                            .check = march_check},
@@ -1062,6 +1093,7 @@ CALL_FUNCTION(device_march_memory, DEVICE_CALL_MARCH, struct device_march,
 CALL_FUNCTION(device_check_unit, DEVICE_CALL_CHECK, struct device_check, struct device_check_answer)
 CALL_FUNCTION(device_screen_path, DEVICE_CALL_SCREEN, struct device_screen,
               struct device_screen_answer)
+CALL_FUNCTION(device_pulse_path, DEVICE_CALL_PULSE, struct device_pulse, struct device_pulse_answer)
 CALL_FUNCTION(device_map_sms, DEVICE_CALL_SM_MAP, struct device_sm_map, struct device_sm_map_answer)
 CALL_FUNCTION(device_chase_loaded, DEVICE_CALL_LOADED_CHASE, struct device_loaded_chase,
               struct device_loaded_chase_answer)
@@ -1090,6 +1122,7 @@ CALL_FINI(device_memory_map_fini, struct device_memory_map, memory_map_fields)
 CALL_FINI(device_march_answer_fini, struct device_march_answer, march_answer_fields)
 CALL_FINI(device_check_answer_fini, struct device_check_answer, check_answer_fields)
 CALL_FINI(device_screen_answer_fini, struct device_screen_answer, screen_answer_fields)
+CALL_FINI(device_pulse_answer_fini, struct device_pulse_answer, pulse_answer_fields)
 CALL_FINI(device_tickets_answer_fini, struct device_tickets_answer, tickets_answer_fields)
 CALL_FINI(device_sm_map_answer_fini, struct device_sm_map_answer, map_answer_fields)
 CALL_FINI(device_load_answer_fini, struct device_load_answer, load_answer_fields)

@@ -231,6 +231,24 @@ struct device_screen_answer {
     uint64_t elapsed_ns; /* of all launches */
 };
 
+/* The screen in pulses of current: so many times a second all SMs work on a path for half of the
+ * time, and for the other half none has anything to do. */
+enum { DEVICE_PULSE_HZ_MAX = 10000 };
+struct device_pulse {
+    enum device_screen_path path;
+    uint32_t hz; /* 0: no pauses */
+    uint32_t target_ms;
+};
+struct device_pulse_answer {
+    struct device_check_place *places; /* by SM, then by sub-core */
+    size_t place_count;
+    uint32_t launches;
+    uint64_t busy_ns, idle_ns; /* by the clock of the GPU */
+    /* What the driver read: a tenth of the readings were lower, a tenth higher. */
+    bool power_known;
+    double power_low_w, power_high_w;
+};
+
 /* What each SM gets of L2 and of main memory. All blocks run at once, so that every SM has its
  * share of them; the SMs that have no turn wait. */
 enum device_sm_map_kind {
@@ -545,7 +563,8 @@ struct device_peers {
     CALL(WAY, cross_way)                                                                           \
     CALL(WALK, run_walk)                                                                           \
     CALL(SCREEN, screen_path)                                                                      \
-    CALL(MARCH, march_memory)
+    CALL(MARCH, march_memory)                                                                      \
+    CALL(PULSE, pulse_path)
 
 #define DEVICE_CALL_NUMBER(name, function) DEVICE_CALL_##name,
 enum device_call {
@@ -625,6 +644,12 @@ void device_check_answer_fini(struct device_check_answer *answer);
 int device_screen_path(struct device *device, const struct device_screen *screen,
                        struct device_screen_answer *out_answer, struct err *err);
 void device_screen_answer_fini(struct device_screen_answer *answer);
+
+/* The same in pulses. -EBUSY if another process uses the GPU. out_answer is released by
+ * device_pulse_answer_fini. */
+int device_pulse_path(struct device *device, const struct device_pulse *pulse,
+                      struct device_pulse_answer *out_answer, struct err *err);
+void device_pulse_answer_fini(struct device_pulse_answer *answer);
 
 /* Measures every SM. -EBUSY if another process uses the GPU, or if the blocks do not run at once.
  * out_answer is released by device_sm_map_answer_fini. */

@@ -127,7 +127,7 @@ extern const struct probe probe_main_latency;
 extern const struct probe probe_main_size;
 extern const struct probe probe_memory_march, probe_memory_whole;
 extern const struct probe probe_compute_check;
-extern const struct probe probe_compute_screen;
+extern const struct probe probe_compute_screen, probe_compute_pulse;
 extern const struct probe probe_load;
 extern const struct probe probe_instructions;
 extern const struct probe probe_tlb, probe_spectrum;

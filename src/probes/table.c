@@ -99,6 +99,7 @@ const struct probe *const probe_table[] = {
     &probe_l2_prefetch,
     &probe_memory_whole,
     &probe_memory_march,
+    &probe_compute_pulse,
     &probe_die_memory,
     &probe_tlb,
     &probe_spectrum,

@@ -22,7 +22,7 @@ const struct advice advice_rows[] = {
     {VERDICT_FAILING, "health.ecc_",
      "reset the GPU, then test the whole memory with `--profile full`", if_it_stays},
     {VERDICT_FAILING, "main.", "take the GPU out of use: its memory loses data", replaces},
-    {VERDICT_FAILING, "compute.wrong", "take the GPU out of use: results of its jobs may be wrong",
+    {VERDICT_FAILING, "compute.", "take the GPU out of use: results of its jobs may be wrong",
      replaces},
     {VERDICT_FAILING, "health.nvlink",
      "reset the GPU, look at the fabric manager and at the seating of the board", if_it_stays},

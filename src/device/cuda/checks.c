@@ -363,8 +363,8 @@ static int run_periods(struct unit_check *check, uint32_t periods, uint64_t *out
     }
     int rc = launch_check(check, out_ns, err);
     return rc ? rc
-              : cuda_add_hashes(check->gpu, check->run.warps, check->expected,
-                                check->answer->places, check->cycles, err);
+              : cuda_add_hashes(check->gpu, check->gpu->results.host, check->run.warps,
+                                check->expected, check->answer->places, check->cycles, err);
 }
 
 /* A short launch shows how long a period takes. Its hashes count, its time does not. */

@@ -15,10 +15,10 @@ int cuda_sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, str
     return err_set(err, -EIO, "a block ran on the unknown SM %u", sm_id);
 }
 
-int cuda_add_hashes(const struct cuda_gpu *gpu, uint32_t warps, uint64_t expected,
-                    struct device_check_place *places, uint64_t *cycles, struct err *err)
+int cuda_add_hashes(const struct cuda_gpu *gpu, const struct kernel_check_result *results,
+                    uint32_t warps, uint64_t expected, struct device_check_place *places,
+                    uint64_t *cycles, struct err *err)
 {
-    const struct kernel_check_result *results = gpu->results.host;
     uint32_t sms = gpu->base.limits.sm_count;
     memset(cycles, 0, (size_t)sms * DEVICE_SUB_CORES * sizeof *cycles);
     for (uint32_t i = 0; i < sms; i++) {

@@ -258,3 +258,18 @@ extern "C" __global__ void load_fill(uint64_t base, uint64_t count)
         __stcs((uint4 *)base + i, make_uint4(x, y, x ^ 0x9e3779b9u, ~y));
     }
 }
+
+/* One thread waits while all SMs have nothing to do. stamps: address of the times at which it began
+ * and ended. */
+extern "C" __global__ void load_pause(uint64_t ns, uint64_t stamps)
+{
+    uint64_t begin = real_time_ns(), now = begin;
+    while (now - begin < ns) {
+#if __CUDA_ARCH__ >= 700
+        __nanosleep(1000);
+#endif
+        now = real_time_ns();
+    }
+    ((uint64_t *)stamps)[0] = begin;
+    ((uint64_t *)stamps)[1] = now;
+}

@@ -10,6 +10,15 @@
 
 enum { WRONG_SUB_CORE = 2, LAUNCH_NS = 500000, LAUNCH_CYCLES = 900000 };
 
+static int screen_capability(const struct sim_model *model, enum device_screen_path path,
+                             struct err *err)
+{
+    int capability = (int)(10 * strtod(model->hardware.compute_capability, NULL) + 0.5);
+    if (device_screen_exists(path, capability))
+        return 0;
+    return err_set(err, -ENOTSUP, "%s: this GPU does not have it", device_screen_names[path]);
+}
+
 static void screen_place(const struct sim_model *model, enum device_screen_path path, size_t number,
                          uint32_t count, struct rng *rng, struct device_check_place *place)
 {
@@ -30,10 +39,9 @@ int gpu_screen_path(struct device *device, const void *request, void *answer, st
     struct gpu *gpu = (struct gpu *)device;
     const struct sim_model *model = &gpu->model;
     gpu_update(gpu);
-    int capability = (int)(10 * strtod(model->hardware.compute_capability, NULL) + 0.5);
-    if (!device_screen_exists(asked->path, capability))
-        return err_set(err, -ENOTSUP, "%s: this GPU does not have it",
-                       device_screen_names[asked->path]);
+    int rc = screen_capability(model, asked->path, err);
+    if (rc)
+        return rc;
     bool by_host = device_screen_rows[asked->path].by_host;
     bool card_is_wrong = (int)asked->path == model->wrong_card_path;
     out_answer->code = rng_derive(0, model->hardware.architecture, 0);
@@ -54,5 +62,37 @@ int gpu_screen_path(struct device *device, const void *request, void *answer, st
         out_answer->places[i].cycles = gpu_place_cycles(gpu, i, LAUNCH_CYCLES, &rng);
     }
     gpu->busy_ns += (double)out_answer->elapsed_ns;
+    return 0;
+}
+
+/* Half of the time the GPU draws all the power that it may, in the other half this share. */
+static const double IDLE_POWER = 0.2;
+
+int gpu_pulse_path(struct device *device, const void *request, void *answer, struct err *err)
+{
+    const struct device_pulse *asked = request;
+    struct device_pulse_answer *out_answer = answer;
+    struct gpu *gpu = (struct gpu *)device;
+    const struct sim_model *model = &gpu->model;
+    gpu_update(gpu);
+    int rc = screen_capability(model, asked->path, err);
+    if (rc)
+        return rc;
+    uint64_t ns = (uint64_t)asked->target_ms * 1000000;
+    out_answer->launches = 1 + asked->hz * asked->target_ms / 1000;
+    out_answer->idle_ns = asked->hz ? ns / 2 : 0;
+    out_answer->busy_ns = ns - out_answer->idle_ns;
+    out_answer->power_known = true;
+    out_answer->power_high_w = model->config.power_limit_w;
+    out_answer->power_low_w = out_answer->power_high_w * (asked->hz ? IDLE_POWER : 1);
+    out_answer->place_count = (size_t)model->sms * DEVICE_SUB_CORES;
+    out_answer->places = mem_array(out_answer->place_count, sizeof *out_answer->places);
+    struct rng rng;
+    rng_init(&rng, rng_derive(gpu->noise_seed, "pulse", gpu->stream_number++), "noise");
+    for (size_t i = 0; i < out_answer->place_count; i++) {
+        screen_place(model, asked->path, i, out_answer->launches, &rng, &out_answer->places[i]);
+        out_answer->places[i].cycles = gpu_place_cycles(gpu, i, LAUNCH_CYCLES, &rng);
+    }
+    gpu->busy_ns += (double)ns;
     return 0;
 }

@@ -322,11 +322,21 @@ static void describe_wrong_memory(const struct fleet *fleet, uint32_t gpu, struc
     strbuf_printf(out, "; in %.0f %s of 2 MiB", pages, pages == 1 ? "page" : "pages");
 }
 
+/* ", most often at 500 pulses per second" */
+static void put_pulses(const struct fleet *fleet, uint32_t gpu, struct strbuf *out)
+{
+    double hz = fleet_value(fleet, "compute.pulse_hz", gpu, false);
+    if (hz > 0)
+        strbuf_printf(out, ", most often at %.0f pulses per second", hz);
+    else if (hz == 0)
+        strbuf_puts(out, ", most often without pauses");
+}
+
 #define MEMORY " of the memory that was tested"
 #define WRONG_IN(unit, words)                                                                      \
     {                                                                                              \
         "compute.wrong_in." unit, "compute.wrong_sm", EVIDENCE_FAULT, VERDICT_FAILING,             \
-            "checks of the " words " with a wrong result: ", "most on SM ", "", ""                 \
+            "checks of the " words " with a wrong result: ", "most on SM ", "", "", NULL           \
     }
 
 /* A count of a self-test that is reported if it is not 0, and where the first or worst one lies.
@@ -373,7 +383,11 @@ static const struct self_check {
     WRONG_IN("shared", "shared memory"),
     WRONG_IN("registers", "registers"),
     WRONG_IN("atomics", "atomics"),
-/* Told, never more: the kernels of the screen have not run on a GPU yet. */
+    /* Told, never more: the kernels of the screen have not run on a GPU yet. */
+    {"compute.pulse", "compute.pulse_sm", EVIDENCE_HINT, VERDICT_FAILING,
+     "screens in pulses of current with a wrong result: ", "most on SM ", "", "", put_pulses},
+    {"compute.hot", "compute.pulse_sm", EVIDENCE_HINT, VERDICT_FAILING,
+     "screens of a hot GPU with a wrong result: ", "most on SM ", "", "", NULL},
 #define WRONG_ON(id, name, words, ...)                                                             \
     {"compute.wrong_on." name,                                                                     \
      "compute.wrong_at." name,                                                                     \

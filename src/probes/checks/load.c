@@ -3,27 +3,20 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "device/turn.h"
 #include "inventory/curves.h"
 #include "inventory/throttle.h"
+#include "probes/checks/load_turn.h"
 #include "probes/probe.h"
 
 enum { SAMPLE_MS = 100, CURVE_POINTS = 40, SLICES = 4 };
 
 static const double LOAD_S = 10;
 
-/* What is left to the GPU after the load, of its time limit: to read its health and to end. */
-static const double MARGIN_S = 2;
-
 /* Steady: the slices of the last third agree within this share. */
 static const double STEADY = 0.01;
-
-static const uint64_t LOAD_TURN = UINT64_C(0x6c6f6164206f6e65);
 
 static const char *const unit_words[] = {
     [DEVICE_LOAD_FP32] = "fma.f32",
@@ -213,38 +206,9 @@ static void load_report(const struct result *result)
     free(why);
 }
 
-static double left_s(const struct probe_options *options)
-{
-    return options->ends_s > 0 ? options->ends_s - clock_monotonic_s() - MARGIN_S : INFINITY;
-}
-
-static void sleep_s(double s)
-{
-    struct timespec pause = {.tv_sec = (time_t)s, .tv_nsec = (long)((s - floor(s)) * 1e9)};
-    if (s > 0)
-        nanosleep(&pause, NULL);
-}
-
-/* Waits for the nodes that begin earlier, then for the turn of this GPU. Simulated GPUs do not wait
- * in real time; their start is the one that was planned. */
-static void wait_to_begin(struct result *result, struct turn *turn, struct device_load *load)
-{
-    const struct probe_options *options = result->context->options;
-    double begun_s = clock_monotonic_s();
-    load->alone = options->load_one;
-    load->waited_ms = (uint32_t)(options->load_wait_s * 1000);
-    if (options->ends_s <= 0)
-        return;
-    sleep_s(fmin(options->load_wait_s, left_s(options) - result->wanted_s));
-    if (options->load_one)
-        load->alone = turn_take(turn, (int)(fmin(fmax(left_s(options), 0), 86400) * 1000));
-    load->waited_ms = (uint32_t)((clock_monotonic_s() - begun_s) * 1000);
-}
-
 static int load_measure(struct result *result, struct device_load *asked, struct err *err)
 {
-    const struct probe_options *options = result->context->options;
-    double may_s = left_s(options);
+    double may_s = load_turn_left_s(result->context->options);
     if (may_s < 1)
         return err_set(err, -ETIME, "no time is left for a load");
     asked->duration_ms = (uint32_t)(result->wanted_s * 1000);
@@ -266,11 +230,10 @@ static int load_run(struct probe_context *context, struct err *err)
     const struct probe_options *options = context->options;
     struct result result = {.context = context,
                             .wanted_s = options->load_s > 0 ? options->load_s : LOAD_S};
-    struct turn turn = {.name = LOAD_TURN};
-    struct device_load asked = {0};
-    wait_to_begin(&result, &turn, &asked);
+    struct load_turn turn = load_turn_take(options, result.wanted_s);
+    struct device_load asked = {.alone = turn.alone, .waited_ms = turn.waited_ms};
     int rc = load_measure(&result, &asked, err);
-    turn_give(&turn);
+    load_turn_give(&turn);
     device_load_answer_fini(&result.answer);
     return rc;
 }

@@ -229,10 +229,21 @@ static void run_check(const char *name, unsigned grid, unsigned block,
     }
 }
 
+/* A clock for pauses: a launch of the screen takes a millisecond. */
+static uint64_t pulse_clock_ns;
+
+static void run_pause(uint64_t ns, uint64_t *stamps)
+{
+    stamps[0] = pulse_clock_ns;
+    pulse_clock_ns += ns;
+    stamps[1] = pulse_clock_ns;
+}
+
 /* The screen, in the same way: the host's hash, or one that all SMs have. */
 static void run_screen(const char *name, unsigned grid, unsigned block,
                        const struct kernel_screen *screen)
 {
+    pulse_clock_ns += 1000000;
     const char *text = getenv("FAKE_CUDA_WRONG");
     unsigned wrong = text ? (unsigned)strtoul(text, NULL, 10) : UINT_MAX;
     struct kernel_check_result *results = (struct kernel_check_result *)(uintptr_t)screen->results;
@@ -425,6 +436,9 @@ void fake_kernels_run(const char *name, unsigned grid, unsigned block, void **pa
         run_march(name + 6, parameters[0]);
     else if (strcmp(name, "memory_exchange") == 0)
         run_exchange(*(const struct kernel_region *)parameters[0]);
+    else if (strcmp(name, "load_pause") == 0)
+        run_pause(*(const uint64_t *)parameters[0],
+                  (uint64_t *)(uintptr_t) * (const uint64_t *)parameters[1]);
     else if (strncmp(name, "screen_", 7) == 0)
         run_screen(name + 7, grid, block, parameters[0]);
     else if (strncmp(name, "check_", 6) == 0)

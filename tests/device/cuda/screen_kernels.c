@@ -219,9 +219,31 @@ static void coverage(void **state)
     driver.cuModuleUnload(armed.module);
 }
 
+/* By the stamps of the GPU itself, SMs work for half of the time; nothing is wrong. */
+static void pulses(void **state)
+{
+    (void)state;
+    static const uint32_t rates[] = {0, 1, 5, 25, 100, 500, 1000, 2000};
+    for (size_t i = 0; i < COUNT_OF(rates); i++) {
+        const struct device_pulse pulse = {DEVICE_SCREEN_FP32, rates[i], 1000};
+        struct device_pulse_answer answer;
+        struct err err = {0};
+        assert_int_equal(device_pulse_path(device, &pulse, &answer, &err), 0);
+        double all_ns = (double)(answer.busy_ns + answer.idle_ns);
+        double duty = (double)answer.busy_ns / all_ns;
+        printf("%u Hz: %u launches in %.0f ms, busy %.3f of the time, %.0f to %.0f W\n", rates[i],
+               answer.launches, all_ns / 1e6, duty, answer.power_low_w, answer.power_high_w);
+        assert_true(rates[i] ? fabs(duty - 0.5) < 0.1 : duty > 0.95);
+        for (size_t k = 0; k < answer.place_count; k++)
+            assert_int_equal(answer.places[k].wrong, 0);
+        device_pulse_answer_fini(&answer);
+    }
+}
+
 static int all_tests(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_paths), cmocka_unit_test(coverage)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_paths), cmocka_unit_test(coverage),
+                                       cmocka_unit_test(pulses)};
     struct err err = {0};
     if (driver_load(&driver, &err)) {
         printf("%s\n", err.text);

@@ -305,6 +305,45 @@ static void screens(void **state)
     assert_int_equal(device_screen_path(device, &none, &answer, &err), -EINVAL);
 }
 
+/* The stand-in takes a millisecond for any launch. Wrong is one SM of four. */
+static void pulses(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t hz;
+        double duty;
+    } rows[] = {{0, 1}, {1, 1 / 501.0}, {100, 1 / 6.0}, {2000, 0.8}};
+    struct device_pulse_answer answer;
+    struct err err = {0};
+    for (size_t i = 0; i < 2 * COUNT_OF(rows); i++) {
+        const struct device_pulse pulse = {DEVICE_SCREEN_SPECIAL, rows[i / 2].hz, 60};
+        if (i % 2)
+            setenv("FAKE_CUDA_WRONG", "1", 1);
+        assert_int_equal(device_pulse_path(device, &pulse, &answer, &err), 0);
+        unsetenv("FAKE_CUDA_WRONG");
+        double all_ns = (double)(answer.busy_ns + answer.idle_ns);
+        assert_true(all_ns >= 60e6 &&
+                    fabs((double)answer.busy_ns / all_ns - rows[i / 2].duty) < 1e-9);
+        assert_int_equal(answer.busy_ns, answer.launches * UINT64_C(1000000));
+        assert_int_equal(answer.place_count, 4 * DEVICE_SUB_CORES);
+        for (size_t k = 0; k < answer.place_count; k++) {
+            const struct device_check_place *place = &answer.places[k];
+            assert_true(place->count > 0 && place->count % answer.launches == 0);
+            assert_int_equal(place->wrong, i % 2 && k / DEVICE_SUB_CORES == 1 ? place->count : 0);
+        }
+        device_pulse_answer_fini(&answer);
+    }
+    const struct device_pulse none[] = {{DEVICE_SCREEN_COUNT, 1, 1},
+                                        {DEVICE_SCREEN_INT, DEVICE_PULSE_HZ_MAX + 1, 1}};
+    for (size_t i = 0; i < COUNT_OF(none); i++)
+        assert_int_equal(device_pulse_path(device, &none[i], &answer, &err), -EINVAL);
+    const struct device_pulse failing = {DEVICE_SCREEN_INT, 10, 1};
+    setenv("FAKE_CUDA_FAULT", "cuLaunchKernel:6:700", 1);
+    assert_int_equal(device_pulse_path(device, &failing, &answer, &err), -EIO);
+    unsetenv("FAKE_CUDA_FAULT");
+    assert_null(answer.places);
+}
+
 /* SMs read in their turns, alone or together, and every one has its own value. */
 static void sm_maps(void **state)
 {
@@ -498,6 +537,7 @@ int main(void)
         cmocka_unit_test(memory_that_is_too_little_is_given_back),
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(screens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pulses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sm_maps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(chases_under_load, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ways, set_up, tear_down),
