@@ -67,6 +67,8 @@ void judge_destroy(struct judge *judge)
     fleet_fini(&judge->fleet);
     free(judge->inventories);
     free(judge->columns);
+    free(judge->scored);
+    free(judge->rows);
     free(judge->figures);
     free(judge->worse);
     free(judge->scores);
@@ -105,6 +107,20 @@ int judge_add_inventory(struct judge *judge, const struct inventory *inventory, 
     return rc;
 }
 
+static void judge_find_scored(struct judge *judge)
+{
+    const struct judge_config *config = judge->basis.config;
+    judge->scored = mem_array(config->metric_count, sizeof *judge->scored);
+    judge->rows = mem_array(config->metric_count, sizeof *judge->rows);
+    for (size_t m = 0; m < config->metric_count; m++)
+        if (judge->columns[m] && config->metrics[m].worse != JUDGE_NONE)
+            judge->scored[judge->scored_count++] = m;
+    for (size_t m = 0; m < config->metric_count; m++)
+        judge->rows[m] = judge->scored_count;
+    for (size_t k = 0; k < judge->scored_count; k++)
+        judge->rows[judge->scored[k]] = k;
+}
+
 void judge_compare(struct judge *judge)
 {
     const struct judge_config *config = judge->basis.config;
@@ -118,6 +134,7 @@ void judge_compare(struct judge *judge)
     judge->columns = mem_array(config->metric_count, sizeof *judge->columns);
     for (size_t m = 0; m < config->metric_count; m++)
         judge->columns[m] = fleet_metric(fleet, config->metrics[m].metric);
+    judge_find_scored(judge);
     judge_conditions_find(judge);
     for (size_t i = 0; i < judge_stage_count; i++) {
         judge->stage = (uint8_t)i;

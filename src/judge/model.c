@@ -502,7 +502,7 @@ static void score_gpu(struct figure_view *view, const struct usual_figure *usual
                       const struct cell *cell)
 {
     struct judge *judge = view->judge;
-    size_t slot = gpu * judge->basis.config->metric_count + view->metric;
+    size_t slot = judge_slot(judge, gpu, view->metric);
     double away = judge->clock_ratio[gpu] - 1;
     double value = cell->value / (1 + view->clock_share * away);
     const struct placement placement =
@@ -629,10 +629,10 @@ static double tails_end(const struct judge *judge, const struct group *model, si
                         const double *sizes, size_t n)
 {
     double end = robust_edge(sizes, n);
-    size_t metrics = judge->basis.config->metric_count, beyond = 0;
+    size_t beyond = 0;
     for (size_t i = 0; i < model->count; i++)
-        beyond +=
-            judge->scores[model->members[i] * metrics + metric] > model_constants[NEAR_END] * end;
+        beyond += judge->scores[judge_slot(judge, model->members[i], metric)] >
+                  model_constants[NEAR_END] * end;
     return (double)beyond > model_constants[BEYOND_MAX] * (double)model->count ? INFINITY : end;
 }
 
@@ -640,34 +640,35 @@ static double tails_end(const struct judge *judge, const struct group *model, si
  * distribution. */
 static void model_find_scores(struct judge *judge, const struct group *model, const bool *left_out)
 {
-    size_t metrics = judge->basis.config->metric_count, n = 0;
+    size_t metrics = judge->scored_count, n = 0;
     double *sizes = mem_array(model->count * metrics, sizeof *sizes);
     struct figure_tails *tails = mem_array(metrics, sizeof *tails);
-    for (size_t m = 0; m < metrics; m++) {
-        size_t first = n;
+    for (size_t k = 0; k < metrics; k++) {
+        size_t first = n, m = judge->scored[k];
         for (size_t i = 0; i < model->count; i++) {
             uint32_t gpu = model->members[i];
-            double score = judge->scores[gpu * metrics + m];
+            double score = judge->scores[judge_slot(judge, gpu, m)];
             if (score < 0 && !left_out[gpu] && !model_figure(judge, gpu, m)->limited &&
                 fleet_number(judge->columns[m], gpu, false) && !judge->other_hardware[gpu])
                 sizes[n++] = -score;
         }
         bool enough = n - first >= OWN_TAIL;
-        tails[m].dof = enough ? robust_tail_dof(sizes + first, n - first, -1) : INFINITY;
-        tails[m].end = enough ? tails_end(judge, model, m, sizes + first, n - first) : INFINITY;
+        tails[k].dof = enough ? robust_tail_dof(sizes + first, n - first, -1) : INFINITY;
+        tails[k].end = enough ? tails_end(judge, model, m, sizes + first, n - first) : INFINITY;
     }
     double common = n >= TAIL_MIN ? robust_tail_dof(sizes, n, 1) : model_constants[TAIL_DOF];
-    for (size_t m = 0; m < metrics; m++) {
-        double tail = fmin(tails[m].dof, common);
+    for (size_t k = 0; k < metrics; k++) {
+        size_t m = judge->scored[k];
+        double tail = fmin(tails[k].dof, common);
         for (size_t p = 0; p < model->populations; p++) {
             struct usual_figure *figure = population_figure(judge, model->populations_at + p, m);
             figure->dof = fmin(figure->dof, tail);
         }
         for (size_t i = 0; i < model->count; i++) {
-            size_t slot = model->members[i] * metrics + m;
+            size_t slot = judge_slot(judge, model->members[i], m);
             double size = fabs(judge->scores[slot]);
             double dof = fmin(tail, judge->sources[slot] / SOURCE_DOF);
-            double least = size >= tails[m].end ? model_constants[SHARP_SCORE] : 0;
+            double least = size >= tails[k].end ? model_constants[SHARP_SCORE] : 0;
             if (size > 1) /* below, both are nearly the same */
                 judge->scores[slot] =
                     (float)copysign(fmax(score_of(size, dof), least), judge->scores[slot]);
@@ -681,7 +682,7 @@ void model_find(struct judge *judge, const bool *left_out)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct judge_config *config = judge->basis.config;
-    size_t slots = fleet->count * config->metric_count;
+    size_t slots = (judge->scored_count + 1) * fleet->count;
     struct figure_view view = {.judge = judge,
                                .left_out = left_out,
                                .gpus = mem_array(fleet->count, sizeof *view.gpus),
@@ -695,12 +696,11 @@ void model_find(struct judge *judge, const bool *left_out)
         judge->worse[i] = judge->scores[i] = NAN;
     for (size_t g = 0; g < fleet->group_count; g++) {
         view.model = &fleet->groups[g];
-        for (size_t m = 0; m < config->metric_count; m++) {
-            view.metric = m;
-            view.rule = &config->metrics[m];
-            view.column = judge->columns[m];
-            if (view.column && view.rule->worse != JUDGE_NONE)
-                model_find_metric(&view);
+        for (size_t k = 0; k < judge->scored_count; k++) {
+            view.metric = judge->scored[k];
+            view.rule = &config->metrics[view.metric];
+            view.column = judge->columns[view.metric];
+            model_find_metric(&view);
         }
         model_find_scores(judge, view.model, left_out);
     }

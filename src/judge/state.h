@@ -66,14 +66,23 @@ struct judge {
     size_t inventory_count, inventory_capacity;
     const struct metric_column **columns; /* per judged metric; NULL: no GPU has it */
     struct usual_figure *figures;         /* [population * metrics + metric] */
-    float *worse;      /* [gpu * metrics + metric]: share by which it is worse; NaN: not compared */
-    float *scores;     /* likewise: the score, positive if worse */
-    uint16_t *sources; /* likewise */
-    double bound;      /* score at which a single figure accuses */
-    double *usual;     /* [group * JUDGE_CONDITION_COUNT + condition]; NaN: unknown */
+    size_t *scored; /* the metrics that are compared by scores: most GPUs have few of all */
+    size_t scored_count;
+    size_t *rows;  /* by metric: its row in the three tables below; the last one for all others */
+    float *worse;  /* [judge_slot]: share by which it is worse; NaN: not compared */
+    float *scores; /* likewise: the score, positive if worse */
+    uint16_t *sources;    /* likewise */
+    double bound;         /* score at which a single figure accuses */
+    double *usual;        /* [group * JUDGE_CONDITION_COUNT + condition]; NaN: unknown */
     double *clock_ratio;  /* per GPU: SM clock over the usual one; 1 if unknown */
     bool *other_hardware; /* per GPU: other hardware or MIG mode than most of its model */
 };
+
+/* Metric by metric, since most stages look at all GPUs in one of them. */
+static inline size_t judge_slot(const struct judge *judge, uint32_t gpu, size_t metric)
+{
+    return judge->rows[metric] * judge->fleet.count + gpu;
+}
 
 /* What a stage does, and when it runs: one of the two functions is set. */
 struct judge_stage {

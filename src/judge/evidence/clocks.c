@@ -135,9 +135,8 @@ static bool clock_is_much_lower(const struct clock_view *view, uint32_t gpu)
     const struct judge *judge = view->judge;
     const struct judge_config *config = judge->basis.config;
     double loss = 1 - judge->clock_ratio[gpu];
-    return loss >= LOSS ||
-           (loss >= config->metrics[view->metric].floor &&
-            judge->scores[gpu * config->metric_count + view->metric] >= judge->bound);
+    return loss >= LOSS || (loss >= config->metrics[view->metric].floor &&
+                            judge->scores[judge_slot(judge, gpu, view->metric)] >= judge->bound);
 }
 
 /* Adds the condition that lowers the clock, if it explains the loss. Without one, a cause that
@@ -203,7 +202,7 @@ static void clock_judge(const struct clock_view *view, uint32_t gpu)
  */
 static double whole_deviation(const struct judge *judge, uint32_t gpu, size_t metric)
 {
-    double worse = judge->worse[gpu * judge->basis.config->metric_count + metric];
+    double worse = judge->worse[judge_slot(judge, gpu, metric)];
     double at_its_clock =
         judge->basis.config->metrics[metric].worse == JUDGE_HIGHER ? worse : -worse;
     double share = model_figure(judge, gpu, metric)->clock_share;

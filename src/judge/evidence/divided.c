@@ -193,12 +193,12 @@ static void find_small_group(struct judge *judge, const struct group *population
                              struct cut *cut)
 {
     const struct fleet *fleet = &judge->fleet;
-    size_t metrics = judge->basis.config->metric_count, all = 0, suspects = 0, nodes = 0;
+    size_t all = 0, suspects = 0, nodes = 0;
     for (size_t i = 0; i < population->count; i++) {
         uint32_t gpu = population->members[i];
         all += fleet_number(judge->columns[metric], gpu, false) && fleet_judged(&fleet->gpus[gpu]);
         if (gpu_is_suspect(judge, gpu, metric) && !loss_may_be_explained(judge, gpu, metric))
-            cut->scratch[suspects++] = judge->worse[gpu * metrics + metric];
+            cut->scratch[suspects++] = judge->worse[judge_slot(judge, gpu, metric)];
     }
     double least = fmax(SMALL_MIN, SMALL_SHARE * (double)all);
     double median = robust_median(cut->scratch, suspects);
@@ -207,9 +207,9 @@ static void find_small_group(struct judge *judge, const struct group *population
     cut->n = 0;
     for (size_t i = 0; i < population->count; i++) { /* sorted by node */
         uint32_t gpu = population->members[i];
-        double loss = judge->worse[gpu * metrics + metric];
+        double loss = judge->worse[judge_slot(judge, gpu, metric)];
         if (!(loss >= ALIKE * median && loss <= median / ALIKE) ||
-            !(judge->scores[gpu * metrics + metric] >= SMALL_SCORE) ||
+            !(judge->scores[judge_slot(judge, gpu, metric)] >= SMALL_SCORE) ||
             loss_may_be_explained(judge, gpu, metric) ||
             !fleet_number(judge->columns[metric], gpu, false))
             continue;

@@ -29,11 +29,9 @@ enum { CAUSE_SMS = COUNT_OF(causes) - 1, CAUSE_FIGURES_MAX = 16 };
 struct trial {
     struct judge *judge;
     const struct judge_config *config;
-    bool *beyond;   /* [gpu * metrics + metric]: beyond its bound */
+    bool *beyond;   /* [judge_slot]: beyond its bound */
     bool *left_out; /* per GPU: one of its figures is */
     size_t *cause;  /* per metric */
-    size_t *scored; /* the metrics that are compared by scores: most GPUs have few of all */
-    size_t scored_count;
     /* Bounds of the scores of single figures and of pairs, by the number of figures of a cause that
      * a GPU has. */
     struct bounds {
@@ -43,7 +41,7 @@ struct trial {
 
 static size_t trial_slot(const struct trial *trial, uint32_t gpu, size_t metric)
 {
-    return gpu * trial->config->metric_count + metric;
+    return judge_slot(trial->judge, gpu, metric);
 }
 
 /* Compared with others by its score. */
@@ -55,8 +53,9 @@ static bool trial_has(const struct trial *trial, uint32_t gpu, size_t metric)
 static size_t cause_figures(const struct trial *trial, uint32_t gpu, size_t cause)
 {
     size_t count = 0;
-    for (size_t i = 0; i < trial->scored_count; i++)
-        count += trial->cause[trial->scored[i]] == cause && trial_has(trial, gpu, trial->scored[i]);
+    for (size_t i = 0; i < trial->judge->scored_count; i++)
+        count += trial->cause[trial->judge->scored[i]] == cause &&
+                 trial_has(trial, gpu, trial->judge->scored[i]);
     return count < CAUSE_FIGURES_MAX ? count : CAUSE_FIGURES_MAX;
 }
 
@@ -69,8 +68,9 @@ static void trial_find_bounds(struct trial *trial)
     for (uint32_t i = 0; i < fleet->count; i++) {
         bool seen[COUNT_OF(causes)] = {false};
         gpus += fleet_judged(&fleet->gpus[i]);
-        for (size_t k = 0; k < trial->scored_count; k++)
-            seen[trial->cause[trial->scored[k]]] |= trial_has(trial, i, trial->scored[k]);
+        for (size_t k = 0; k < trial->judge->scored_count; k++)
+            seen[trial->cause[trial->judge->scored[k]]] |=
+                trial_has(trial, i, trial->judge->scored[k]);
         for (size_t c = 0; c < COUNT_OF(causes); c++)
             decisions += seen[c];
     }
@@ -92,8 +92,8 @@ static void trial_find_bounds(struct trial *trial)
 static double partner_score(const struct trial *trial, uint32_t gpu, size_t metric, double most)
 {
     double found = -INFINITY;
-    for (size_t i = 0; i < trial->scored_count; i++) {
-        size_t m = trial->scored[i];
+    for (size_t i = 0; i < trial->judge->scored_count; i++) {
+        size_t m = trial->judge->scored[i];
         if (m != metric && trial->cause[m] == trial->cause[metric] && trial_has(trial, gpu, m) &&
             trial->judge->sources[trial_slot(trial, gpu, m)] & SOURCE_CERTAIN &&
             trial->judge->worse[trial_slot(trial, gpu, m)] >= trial->config->metrics[m].floor)
@@ -173,7 +173,7 @@ struct finding judge_score_finding(struct judge *judge, uint32_t gpu, size_t met
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
     const struct cell *cell = fleet_number(judge->columns[metric], gpu, true);
-    size_t slot = gpu * judge->basis.config->metric_count + metric;
+    size_t slot = judge_slot(judge, gpu, metric);
     double worse = judge->worse[slot], sign = rule->worse == JUDGE_HIGHER ? 1 : -1;
     struct finding finding =
         finding_new(judge, gpu, rule->metric,
@@ -210,8 +210,8 @@ static bool gpu_has_condition(const struct judge *judge, uint32_t gpu)
 static bool figure_joins_others(const struct trial *trial, uint32_t gpu, size_t metric)
 {
     size_t beyond = 0, slot = trial_slot(trial, gpu, metric);
-    for (size_t i = 0; i < trial->scored_count; i++)
-        beyond += trial->beyond[trial_slot(trial, gpu, trial->scored[i])];
+    for (size_t i = 0; i < trial->judge->scored_count; i++)
+        beyond += trial->beyond[trial_slot(trial, gpu, trial->judge->scored[i])];
     double worse = trial->judge->worse[slot];
     const struct judge_metric *rule = &trial->config->metrics[metric];
     return beyond > 1 && worse >= rule->floor && worse >= rule->accuse &&
@@ -270,7 +270,7 @@ static void report_figure(struct judge *judge, uint32_t gpu, size_t metric, enum
     const struct fleet *fleet = &judge->fleet;
     struct finding finding = judge_score_finding(judge, gpu, metric, evidence);
     size_t others = model_figure(judge, gpu, metric)->n;
-    uint16_t source = judge->sources[gpu * judge->basis.config->metric_count + metric];
+    uint16_t source = judge->sources[judge_slot(judge, gpu, metric)];
     others -= others > 0;
     if (finding.basis == BASIS_WORLD) {
         report_world(judge, finding, metric);
@@ -294,13 +294,12 @@ void stage_figures(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
     const struct judge_config *config = judge->basis.config;
-    size_t metrics = config->metric_count, slots = fleet->count * metrics;
+    size_t metrics = config->metric_count, slots = (judge->scored_count + 1) * fleet->count;
     struct trial trial = {.judge = judge,
                           .config = config,
                           .beyond = mem_array(slots, sizeof *trial.beyond),
                           .left_out = mem_array(fleet->count, sizeof *trial.left_out),
-                          .cause = mem_array(metrics, sizeof *trial.cause),
-                          .scored = mem_array(metrics, sizeof *trial.scored)};
+                          .cause = mem_array(metrics, sizeof *trial.cause)};
     judge->figures = mem_array(fleet->population_count * metrics, sizeof *judge->figures);
     judge->worse = mem_array(slots, sizeof *judge->worse);
     judge->scores = mem_array(slots, sizeof *judge->scores);
@@ -309,23 +308,20 @@ void stage_figures(struct judge *judge)
         while (strncmp(config->metrics[m].metric, causes[trial.cause[m]],
                        strlen(causes[trial.cause[m]])) != 0)
             trial.cause[m]++;
-    for (size_t m = 0; m < metrics; m++)
-        if (judge->columns[m] && config->metrics[m].worse != JUDGE_NONE)
-            trial.scored[trial.scored_count++] = m;
     for (int round = 0; round < ROUNDS; round++) {
         model_find(judge, trial.left_out);
         trial_find_bounds(&trial);
         for (uint32_t gpu = 0; gpu < fleet->count; gpu++)
-            for (size_t k = 0; k < trial.scored_count; k++) {
-                bool beyond = figure_is_beyond(&trial, gpu, trial.scored[k]);
-                trial.beyond[trial_slot(&trial, gpu, trial.scored[k])] = beyond;
+            for (size_t k = 0; k < judge->scored_count; k++) {
+                bool beyond = figure_is_beyond(&trial, gpu, judge->scored[k]);
+                trial.beyond[trial_slot(&trial, gpu, judge->scored[k])] = beyond;
                 trial.left_out[gpu] |= beyond;
             }
     }
     for (size_t i = 0; i < fleet->count; i++)
-        for (size_t k = 0; k < trial.scored_count; k++) {
+        for (size_t k = 0; k < judge->scored_count; k++) {
             uint32_t gpu = fleet->order[i];
-            size_t m = trial.scored[k];
+            size_t m = judge->scored[k];
             enum evidence evidence = trial.beyond[trial_slot(&trial, gpu, m)] ? EVIDENCE_BEYOND
                                      : figure_joins_others(&trial, gpu, m)    ? EVIDENCE_JOINING
                                                                               : EVIDENCE_WITHIN;
@@ -335,7 +331,6 @@ void stage_figures(struct judge *judge)
     free(trial.beyond);
     free(trial.left_out);
     free(trial.cause);
-    free(trial.scored);
 }
 
 void judge_report_world(const struct judge *judge, const struct group *model,

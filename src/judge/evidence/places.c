@@ -235,7 +235,7 @@ static size_t placed_keep_alike(const struct judge *judge, struct placed_issue *
 
 static double figure_loss(const struct judge *judge, uint32_t gpu, size_t metric)
 {
-    return judge->worse ? judge->worse[gpu * judge->basis.config->metric_count + metric] : NAN;
+    return judge->worse ? judge->worse[judge_slot(judge, gpu, metric)] : NAN;
 }
 
 /* Whether an issue accuses the GPU by this metric of the configuration. */

@@ -28,9 +28,9 @@ static enum evidence node_evidence(const struct judge *judge, const uint32_t *gp
                                    size_t metric, double *losses, double *scores)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
-    size_t metrics = judge->basis.config->metric_count, n = 0, worse = 0;
+    size_t n = 0, worse = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t slot = gpus[i] * metrics + metric;
+        size_t slot = judge_slot(judge, gpus[i], metric);
         if (judge_is_divided(judge, gpus[i], metric))
             return EVIDENCE_COUNT;
         if (isnan(judge->worse[slot]))
@@ -53,10 +53,9 @@ static void node_report(struct judge *judge, const uint32_t *gpus, size_t count,
                         enum evidence evidence)
 {
     const struct judge_metric *rule = &judge->basis.config->metrics[metric];
-    size_t metrics = judge->basis.config->metric_count;
     for (size_t i = 0; i < count; i++) {
         uint32_t gpu = gpus[i];
-        if (!(judge->worse[gpu * metrics + metric] >= rule->floor))
+        if (!(judge->worse[judge_slot(judge, gpu, metric)] >= rule->floor))
             continue;
         const struct issue *issue = issue_find(judge, gpu, rule->metric, BASIS_FLEET);
         if (!issue)
