@@ -2,6 +2,7 @@
 #include "base/sort.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,4 +61,10 @@ static int sort_plain_order(const void *a, const void *b, void *user)
 void sort_stable(void *items, size_t count, size_t size, int (*order)(const void *, const void *))
 {
     sort_stable_with(items, count, size, sort_plain_order, &(struct plain_order){order});
+}
+
+int sort_by_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
 }

@@ -11,4 +11,7 @@ void sort_stable(void *items, size_t count, size_t size, int (*order)(const void
 void sort_stable_with(void *items, size_t count, size_t size,
                       int (*order)(const void *, const void *, void *user), void *user);
 
+/* The order of uint64_t. */
+int sort_by_u64(const void *a, const void *b);
+
 #endif

@@ -72,6 +72,7 @@ const struct metric_row metric_rows[] = {
     {"compute.pulse_sm", JUDGE_NONE},
     {"compute.pulse_step", JUDGE_NONE},
     {"compute.hot", JUDGE_NONE},
+    {"compute.hot_sm", JUDGE_NONE},
 #define SCREEN_ROWS(id, name, words, ...)                                                          \
     {"compute.wrong_on." name, JUDGE_NONE}, {"compute.wrong_at." name, JUDGE_NONE},                \
         {"compute.digest." name, JUDGE_NONE, .for_world = true},
@@ -84,8 +85,9 @@ const struct metric_row metric_rows[] = {
     {"compute.rate.wgmma_f16", JUDGE_LOWER, 0.005},
     {"compute.rate.wgmma_bf16", JUDGE_LOWER, 0.005},
     {"compute.rate.wgmma_fp8", JUDGE_LOWER, 0.005},
-    /* The slowest sub-core over the median one, while units are checked. It flags nobody: how far
-     * healthy GPUs differ was not measured yet. */
+    /* The slowest sub-core over the median one, while units are checked. It is told, and confirms
+     * nothing: how far healthy GPUs differ was not measured yet. One that takes twice as long
+     * flags. */
     {"compute.slowest", JUDGE_HIGHER, 0.01, .accuse = 1},
     {"compute.slowest_sm", JUDGE_NONE},
     /* Links between the GPUs of a node: compared link by link, by rules of their own. */

@@ -269,6 +269,7 @@ static const struct field march_answer_rows[] = {
     {FIELD(struct device_march_answer, free_bytes, U64)},
     {FIELD(struct device_march_answer, bytes, U64)},
     {FIELD(struct device_march_answer, wrong, U64)},
+    {FIELD(struct device_march_answer, first, U64)},
     {FIELD(struct device_march_answer, elapsed_ns, U64)},
     {FIELD_COUNT(struct device_march_answer, word_count)},
     {FIELD_STRUCT_LIST(struct device_march_answer, words, word_count, &wrong_word_fields)},
@@ -299,7 +300,7 @@ static const struct field place_rows[] = {
     {FIELD(struct device_check_place, count, U32), .form = FIELD_SAME},
     {FIELD(struct device_check_place, wrong, U32)},
     {FIELD(struct device_check_place, wrong_hash, U64)},
-    {FIELD(struct device_check_place, cycles, U64), .form = FIELD_NEAR},
+    {FIELD(struct device_check_place, cycles, U64)},
 };
 static const struct fields place_fields = {FIELDS(struct device_check_place, place_rows)};
 static const struct field check_answer_rows[] = {

@@ -136,6 +136,13 @@ enum {
     DEVICE_MARCH_READS = 5,       /* elements that read */
     DEVICE_WRONG_WORDS_MAX = 1024,
 };
+
+/* The words of a background that is not drawn. */
+static inline uint64_t device_march_stripes(uint32_t background)
+{
+    return background < 2 ? 0 : UINT64_MAX / ((UINT64_C(1) << (1u << (background - 2))) + 1);
+}
+
 struct device_march {
     uint32_t backgrounds; /* how many of them, in this order */
     uint64_t seed;
@@ -147,6 +154,7 @@ struct device_wrong_word {
 struct device_march_answer {
     uint64_t free_bytes, bytes;      /* before the test; tested */
     uint64_t wrong;                  /* words of 8 bytes, counted in every read anew */
+    uint64_t first;                  /* place of the lowest one; 0: none */
     struct device_wrong_word *words; /* the first ones, in any order */
     size_t word_count;
     uint64_t elapsed_ns;

@@ -122,6 +122,11 @@ void text_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, u
     strbuf_puts(buffer, "\n");
 }
 
+double text_percent(double share)
+{
+    return trunc(1000 * share + copysign(1e-6, share)) / 10;
+}
+
 void text_put_quantity(struct strbuf *buffer, double value, const char *unit)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -22,6 +22,10 @@ unsigned text_columns(const char *text, unsigned limit);
 void text_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, unsigned indent,
                       unsigned width);
 
+/* A share as a percentage with one digit behind the point. What is left over is cut off, so that a
+ * loss of 7.96 % is not shown as one of 8 %, which a policy treats otherwise. */
+double text_percent(double share);
+
 /* A number with a readable unit: "205.1 KiB", "36.2 cycles"; "-" for NaN. */
 void text_put_quantity(struct strbuf *buffer, double value, const char *unit);
 

@@ -76,7 +76,7 @@ void drain_reason_put(struct strbuf *out, const struct drain_reason *reason)
     drain_put_field(out, reason->cause, CAUSE_CHARS);
     drain_put_field(out, reason->metric, DRAIN_METRIC_CHARS);
     if (fabs(reason->deviation) < 1000) /* false for NaN */
-        strbuf_printf(out, ":%+.1f%%", 100 * reason->deviation);
+        strbuf_printf(out, ":%+.1f%%", text_percent(reason->deviation));
     else
         strbuf_puts(out, ":-");
     if (reason->more_gpus)

@@ -125,7 +125,8 @@ static void entry_put_figure(struct strbuf *out, const struct inventory_evidence
         return;
     strbuf_puts(out, " (");
     if (deviates)
-        strbuf_printf(out, "%+.1f %%%s", 100 * finding->deviation, finding->confirmed ? ", " : "");
+        strbuf_printf(out, "%+.1f %%%s", text_percent(finding->deviation),
+                      finding->confirmed ? ", " : "");
     if (finding->confirmed)
         entry_put_confirmed(out, finding->confirmed);
     strbuf_puts(out, ")");
@@ -190,7 +191,7 @@ void report_put_outlier(struct strbuf *out, const struct report_style *style,
     if (acted_on || outlier->verdict != VERDICT_UNKNOWN) {
         strbuf_printf(&line, ": %s", verdict_name(outlier->verdict));
         if (isfinite(outlier->loss))
-            strbuf_printf(&line, ", loss %.1f %%", 100 * outlier->loss);
+            strbuf_printf(&line, ", loss %.1f %%", text_percent(outlier->loss));
         strbuf_printf(&line, ", %s", action_name(outlier->action));
     }
     strbuf_puts(out, "  ");

@@ -53,6 +53,9 @@ static void wrong_memory_is_described(void **state)
          "12, the first at 1 GiB of the memory that was tested; 3 words, 3 of them wrong again; "
          "only "
          "bit 5, read as 1; at distances that are multiples of 4096 B; in 1 page of 2 MiB"},
+        {70000, 900, -1, 1, 0, 450, 0,
+         "70000, the first at 1 GiB of the memory that was tested; 900 words among those that were "
+         "kept; only bit 5, read as 0; in 450 pages of 2 MiB"},
         {1, 1, 0, 2, 0.5, 1, 0,
          "1, the first at 1 GiB of the memory that was tested; 1 word, 0 of them wrong again; 2 of "
          "64 bits, read as 0 and as 1; in 1 page of 2 MiB"},
@@ -63,7 +66,8 @@ static void wrong_memory_is_described(void **state)
             add(&gpus[k], "main.march.errors", k == 2 ? rows[i].errors : 0);
         add(&gpus[2], "main.march.first_error", 0x1p30);
         add(&gpus[2], "main.march.places", rows[i].places);
-        add(&gpus[2], "main.march.again", rows[i].again);
+        if (rows[i].again >= 0)
+            add(&gpus[2], "main.march.again", rows[i].again);
         add(&gpus[2], "main.march.bits", rows[i].bits);
         add(&gpus[2], "main.march.bit", 5);
         add(&gpus[2], "main.march.ones", rows[i].ones);

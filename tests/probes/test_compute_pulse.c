@@ -66,7 +66,8 @@ static void wrong_sm(void **state)
     assert_true(probed_value(&measures, "compute.pulse") == 0);
     assert_null(measures_get(&measures, "compute.pulse_hz"));
     assert_true(probed_value(&measures, "compute.hot") > 0);
-    assert_true(probed_value(&measures, "compute.pulse_sm") == 6);
+    assert_true(probed_value(&measures, "compute.hot_sm") == 6);
+    assert_null(measures_get(&measures, "compute.pulse_sm"));
     measures_fini(&measures);
 }
 

@@ -61,7 +61,9 @@ static void stuck_bits(void **state)
         assert_true(errors <= 3 * DEVICE_MARCH_BACKGROUNDS * fault->count);
         assert_true(probed_value(&measures, "main.march.first_error") == (double)fault->bytes);
         assert_true(probed_value(&measures, "main.march.places") == fault->count);
-        assert_true(probed_value(&measures, "main.march.again") > 0);
+        /* If not all are kept, nothing is known of further reads. */
+        const struct measure *again = measures_get(&measures, "main.march.again");
+        assert_true(errors > DEVICE_WRONG_WORDS_MAX ? !again : again && again->value > 0);
         assert_true(probed_value(&measures, "main.march.pages") == rows[i].pages);
         assert_true(probed_value(&measures, "main.march.bits") == 1);
         assert_true(probed_value(&measures, "main.march.bit") == fault->bit);

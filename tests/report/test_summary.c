@@ -42,6 +42,17 @@ static void quantities_are_human(void **state)
     }
 }
 
+/* Nothing below a threshold is shown as the threshold. */
+static void percentages_are_cut(void **state)
+{
+    (void)state;
+    static const double rows[][2] = {{0.0796, 7.9},   {0.08, 8},        {0.07999, 7.9}, {0.29, 29},
+                                     {-0.0796, -7.9}, {-0.023, -2.3},   {0, 0},         {0.0004, 0},
+                                     {1.1, 110},      {12.3456, 1234.5}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_true(fabs(text_percent(rows[i][0]) - rows[i][1]) < 1e-9);
+}
+
 static void foreign_text_is_cleaned(void **state)
 {
     (void)state;
@@ -300,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(advice_is_documented),
         cmocka_unit_test(quantities_are_human),
+        cmocka_unit_test(percentages_are_cut),
         cmocka_unit_test(foreign_text_is_cleaned),
         cmocka_unit_test(summary_says_what_matters),
         cmocka_unit_test(summary_says_how_findings_were_confirmed),

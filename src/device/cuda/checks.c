@@ -336,22 +336,20 @@ static int launch_check(struct unit_check *check, uint64_t *out_ns, struct err *
     return rc ? rc : cuda_elapsed(gpu, gpu->events[0], gpu->events[1], out_ns, err);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* The time of the median SM, of which the slowest warp counts. scratch: room for all SMs. */
+/* The time of the median SM that had a block; its slowest warp counts. scratch: room for all SMs.
+ */
 static uint64_t median_cycles(const uint64_t *by_place, size_t sms, uint64_t *scratch)
 {
+    size_t count = 0;
     for (size_t i = 0; i < sms; i++) {
-        scratch[i] = 0;
+        uint64_t most = 0;
         for (size_t k = i * DEVICE_SUB_CORES; k < (i + 1) * DEVICE_SUB_CORES; k++)
-            scratch[i] = by_place[k] > scratch[i] ? by_place[k] : scratch[i];
+            most = by_place[k] > most ? by_place[k] : most;
+        if (most)
+            scratch[count++] = most;
     }
-    sort_stable(scratch, sms, sizeof *scratch, by_value);
-    return scratch[sms / 2];
+    sort_stable(scratch, count, sizeof *scratch, sort_by_u64);
+    return count ? scratch[count / 2] : 0;
 }
 
 static int run_periods(struct unit_check *check, uint32_t periods, uint64_t *out_ns,

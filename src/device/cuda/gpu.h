@@ -146,15 +146,16 @@ int cuda_find_kernel(struct cuda_gpu *gpu, enum cuda_kernels file, const char *n
                      CUfunction *out_function, struct err *err);
 /* The index of the SM with this id of the hardware. */
 int cuda_sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, struct err *err);
-/* Adds the hashes of a launch; results: one per SM. cycles: set to those of the slowest warp of
- * each place. */
 struct kernel_check_result;
+/* Adds the hashes of a launch; results: one per SM. cycles: set to those of the slowest warp of
+ * each place, 0 where none ran; may be NULL. */
 int cuda_add_hashes(const struct cuda_gpu *gpu, const struct kernel_check_result *results,
                     uint32_t warps, uint64_t expected, struct device_check_place *places,
                     uint64_t *cycles, struct err *err);
+/* Keeps the cycles of a launch where they are fewer than those so far. */
+void cuda_keep_fastest(struct device_check_place *places, const uint64_t *cycles, size_t count);
 /* What the GPU draws at this moment; NAN: the driver does not say (load.c). */
 double cuda_power_w(const struct cuda_gpu *gpu);
-void cuda_keep_fastest(struct device_check_place *places, const uint64_t *cycles, size_t count);
 int cuda_record(const struct cuda_gpu *gpu, CUevent event, CUstream stream, struct err *err);
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
                 uint32_t shared_bytes, void **parameters, struct err *err);

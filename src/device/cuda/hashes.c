@@ -20,7 +20,8 @@ int cuda_add_hashes(const struct cuda_gpu *gpu, const struct kernel_check_result
                     uint64_t *cycles, struct err *err)
 {
     uint32_t sms = gpu->base.limits.sm_count;
-    memset(cycles, 0, (size_t)sms * DEVICE_SUB_CORES * sizeof *cycles);
+    if (cycles)
+        memset(cycles, 0, (size_t)sms * DEVICE_SUB_CORES * sizeof *cycles);
     for (uint32_t i = 0; i < sms; i++) {
         uint32_t sm = 0;
         int rc = cuda_sm_of(gpu, results[i].sm_id, &sm, err);
@@ -29,7 +30,8 @@ int cuda_add_hashes(const struct cuda_gpu *gpu, const struct kernel_check_result
         for (uint32_t w = 0; w < warps; w++) {
             size_t at = sm * DEVICE_SUB_CORES + w % DEVICE_SUB_CORES;
             struct device_check_place *place = &places[at];
-            cycles[at] = results[i].cycles[w] > cycles[at] ? results[i].cycles[w] : cycles[at];
+            if (cycles && results[i].cycles[w] > cycles[at])
+                cycles[at] = results[i].cycles[w];
             place->count++;
             if (results[i].hashes[w] == expected)
                 continue;
@@ -43,6 +45,6 @@ int cuda_add_hashes(const struct cuda_gpu *gpu, const struct kernel_check_result
 void cuda_keep_fastest(struct device_check_place *places, const uint64_t *cycles, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (!places[i].cycles || cycles[i] < places[i].cycles)
+        if (cycles[i] && (!places[i].cycles || cycles[i] < places[i].cycles))
             places[i].cycles = cycles[i];
 }

@@ -88,7 +88,7 @@ struct kernel_march {
     uint64_t base, count;
     uint64_t seed, stripes; /* the background: drawn by offset and seed, or these bits */
     uint64_t inverted;
-    uint64_t log; /* address of a kernel_march_log */
+    uint64_t log; /* address of a kernel_march_log; 0: what is wrong does not count */
     uint32_t drawn, read;
 };
 
@@ -102,6 +102,7 @@ KERNEL_INLINE uint64_t kernel_march_word(const struct kernel_march *march, uint6
 enum { KERNEL_WRONG_WORDS = 1024 };
 struct kernel_march_log {
     uint64_t wrong; /* of these the first KERNEL_WRONG_WORDS are kept */
+    uint64_t first; /* place of the lowest one; UINT64_MAX: none */
     struct kernel_wrong_word {
         uint64_t offset, expected, found, read;
     } words[KERNEL_WRONG_WORDS];

@@ -43,15 +43,9 @@ static double above_zero(double value)
     return value > 0 ? value : NAN;
 }
 
-static double power_of(const struct nvml_gpu *gpu)
-{
-    double power_w = above_zero(read_scaled(gpu, &power_now, 1e-3));
-    return isnan(power_w) ? above_zero(read_scaled(gpu, &power_mean, 1e-3)) : power_w;
-}
-
 double cuda_power_w(const struct cuda_gpu *gpu)
 {
-    return power_of(&gpu->nvml_gpu);
+    return above_zero(read_scaled(&gpu->nvml_gpu, &power_now, 1e-3));
 }
 
 /* Sets clocks, power, energy, temperatures and throttle reasons of the sample. */
@@ -60,7 +54,9 @@ static void load_sensors_read(const struct nvml_gpu *gpu, struct device_load_sam
     unsigned long long reasons = 0;
     sample->sm_mhz = read_scaled(gpu, &sm_clock, 1);
     sample->memory_mhz = read_scaled(gpu, &memory_clock, 1);
-    sample->power_w = power_of(gpu);
+    sample->power_w = above_zero(read_scaled(gpu, &power_now, 1e-3));
+    if (isnan(sample->power_w))
+        sample->power_w = above_zero(read_scaled(gpu, &power_mean, 1e-3));
     sample->energy_j = above_zero(read_scaled(gpu, &energy, 1e-3));
     sample->temperature_c = read_scaled(gpu, &temperature, 1);
     sample->temperature_memory_c = above_zero(read_scaled(gpu, &memory_temperature, 1));

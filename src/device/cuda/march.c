@@ -20,7 +20,7 @@ enum march_kernel { MARCH_WRITE, MARCH_UP, MARCH_DOWN, MARCH_READ, MARCH_KERNELS
 static const struct element {
     enum march_kernel kernel;
     bool inverted; /* the inverse of the background is expected */
-    bool turns;    /* is read only at the beginning of the memory; counts as the next read */
+    bool turns;    /* only the beginning of the memory is read, and what is wrong does not count */
 } elements[] = {
     {MARCH_WRITE, true, false}, /* write 0 */
     {MARCH_UP, false, false},   /* read 0, write 1 */
@@ -48,13 +48,6 @@ static int march_find_kernels(struct marching *marching, struct err *err)
     return rc;
 }
 
-/* The bits of a background that is not drawn: 0 for the second one; then 1, 2, 4 ... 32 bits are 1
- * in turn with as many that are 0. */
-static uint64_t stripes_of(uint32_t background)
-{
-    return background < 2 ? 0 : UINT64_MAX / ((UINT64_C(1) << (1u << (background - 2))) + 1);
-}
-
 static int march_element(const struct marching *marching, uint32_t background,
                          const struct element *element, uint32_t read, struct err *err)
 {
@@ -65,9 +58,9 @@ static int march_element(const struct marching *marching, uint32_t background,
         .base = gpu->whole,
         .count = bytes / ELEMENT_BYTES,
         .seed = marching->asked->seed,
-        .stripes = stripes_of(background),
+        .stripes = device_march_stripes(background),
         .inverted = element->inverted ? UINT64_MAX : 0,
-        .log = gpu->results.device,
+        .log = element->turns ? 0 : gpu->results.device,
         .drawn = background == 0,
         .read = read,
     };
@@ -104,6 +97,7 @@ static int march_run(const struct marching *marching, struct device_march_answer
         return rc;
     log = gpu->results.host;
     memset(log, 0, sizeof *log);
+    log->first = UINT64_MAX;
     rc = staging_upload(gpu, &gpu->results, sizeof *log, err);
     if (!rc)
         rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
@@ -120,6 +114,7 @@ static int march_run(const struct marching *marching, struct device_march_answer
     if (rc)
         return rc;
     answer->wrong = log->wrong;
+    answer->first = log->wrong ? log->first : 0;
     answer->word_count = log->wrong < KERNEL_WRONG_WORDS ? log->wrong : KERNEL_WRONG_WORDS;
     answer->words = mem_array(answer->word_count, sizeof *answer->words);
     for (size_t i = 0; i < answer->word_count; i++)

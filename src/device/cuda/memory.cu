@@ -110,6 +110,9 @@ static __device__ void log_wrong_word(const struct kernel_march *march, uint64_t
                                       uint64_t expected, uint64_t found)
 {
     struct kernel_march_log *log = (struct kernel_march_log *)march->log;
+    if (!log)
+        return;
+    atomicMin((unsigned long long *)&log->first, (unsigned long long)at);
     unsigned long long number = atomicAdd((unsigned long long *)&log->wrong, 1ull);
     if (number < KERNEL_WRONG_WORDS)
         log->words[number] = {at, expected, found, march->read};

@@ -12,52 +12,73 @@
 #include "device/screen_program.h"
 
 enum {
-    LAUNCHES = 64,        /* queued at once, at most */
-    BATCH_HZ = 20,        /* about so many times in a second what was queued is waited for */
+    LAUNCHES = 64,        /* of a batch, at most */
+    BATCH_HZ = 20,        /* batches per second, about */
     STEADY_HZ = 50,       /* launches per second without pauses */
-    CALIBRATIONS = 3,     /* launches that show how long a period takes; the last one counts */
-    POWER_MS = 5,         /* between two readings */
+    POWER_HZ_MAX = 5,     /* faster pulses do not show in what the driver reads */
     POWER_READINGS = 100, /* fewer tell nothing */
 };
 
+/* A launch of SCREEN_PERIODS takes longer than that. */
+static const uint64_t LAUNCH_NS_MIN = 10000;
+
+/* Batches take turns with two halves of the buffers. The next one is queued as soon as the last
+ * launch of a batch has ended, while the pause behind that still lasts; then the results of the
+ * batch are looked at. */
 struct pulsing {
     struct screening screening;
     const struct device_pulse *asked;
     struct device_pulse_answer *answer;
     CUfunction pause;
-    uint64_t pause_ns; /* between two launches */
-    uint32_t periods, batch;
-    uint64_t *cycles; /* scratch */
+    uint64_t half_ns;     /* of a launch, and of the pause behind it */
+    uint32_t batch;       /* launches */
+    uint32_t periods;     /* of a launch that is queued next */
+    uint64_t last_end_ns; /* of the last pause that is known */
     double *power_w;
     size_t power_count, power_room;
 };
 
-/* Stamp 0 is of the pause before the first launch, stamp i of that behind launch i - 1. */
-static int queue_pause(const struct pulsing *pulsing, uint64_t ns, uint32_t number, struct err *err)
+static uint32_t slot_of(uint32_t half, uint32_t launch)
+{
+    return half * LAUNCHES + launch;
+}
+
+static int queue_pause(const struct pulsing *pulsing, uint64_t ns, uint32_t slot, struct err *err)
 {
     struct cuda_gpu *gpu = pulsing->screening.gpu;
-    uint64_t stamps = gpu->outputs.device + 16 * (uint64_t)number;
+    uint64_t stamps = gpu->outputs.device + 16 * (uint64_t)slot;
     void *parameters[] = {&ns, &stamps};
     return cuda_launch(gpu, pulsing->pause, 1, 1, 0, parameters, err);
 }
 
-static int pulse_queue(const struct pulsing *pulsing, struct err *err)
+/* Of the last launch, what is known before its pause ends. */
+static int queue_download(const struct pulsing *pulsing, uint32_t half, struct err *err)
 {
     struct cuda_gpu *gpu = pulsing->screening.gpu;
-    size_t sms = gpu->base.limits.sm_count;
-    int rc = queue_pause(pulsing, 0, 0, err);
-    for (uint32_t i = 0; i < pulsing->batch && !rc; i++) {
-        rc = screening_launch(&pulsing->screening, pulsing->periods, pulsing->answer->launches + i,
-                              i, err);
-        if (!rc)
-            rc = queue_pause(pulsing, pulsing->pause_ns, i + 1, err);
-    }
+    size_t bytes = gpu->base.limits.sm_count * sizeof(struct kernel_check_result);
+    size_t at = slot_of(half, 0) * bytes;
+    int rc = cuda_check(gpu,
+                        gpu->driver->cuMemcpyDtoHAsync((char *)gpu->results.host + at,
+                                                       gpu->results.device + at,
+                                                       pulsing->batch * bytes, gpu->streams[0]),
+                        "cuMemcpyDtoHAsync", err);
     if (!rc)
-        rc = staging_download(gpu, &gpu->results,
-                              pulsing->batch * sms * sizeof(struct kernel_check_result), err);
-    if (!rc)
-        rc = staging_download(gpu, &gpu->outputs, 16 * (pulsing->batch + 1), err);
+        rc = staging_download(gpu, &gpu->outputs, 16 * 2 * LAUNCHES, err);
     return rc ? rc : cuda_record(gpu, gpu->events[1], gpu->streams[0], err);
+}
+
+static int pulse_queue(const struct pulsing *pulsing, uint32_t half, struct err *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < pulsing->batch && !rc; i++) {
+        uint32_t slot = slot_of(half, i);
+        rc = screening_launch(&pulsing->screening, pulsing->periods, i, slot, err);
+        if (!rc && i + 1 == pulsing->batch)
+            rc = queue_download(pulsing, half, err);
+        if (!rc)
+            rc = queue_pause(pulsing, pulsing->asked->hz ? pulsing->half_ns : 0, slot, err);
+    }
+    return rc;
 }
 
 static void read_power(struct pulsing *pulsing)
@@ -70,64 +91,121 @@ static void read_power(struct pulsing *pulsing)
     pulsing->power_w[pulsing->power_count++] = power_w;
 }
 
-/* The power is read while the GPU works. */
 static int pulse_wait(struct pulsing *pulsing, struct err *err)
 {
-    static const struct timespec between = {.tv_nsec = POWER_MS * 1000000};
+    static const struct timespec slow = {.tv_nsec = 5000000}, fast = {.tv_nsec = 50000};
     struct cuda_gpu *gpu = pulsing->screening.gpu;
+    bool reads = pulsing->asked->hz && pulsing->asked->hz <= POWER_HZ_MAX;
     CUresult result = gpu->driver->cuEventQuery(gpu->events[1]);
     while (result == CUDA_ERROR_NOT_READY) {
-        read_power(pulsing);
-        nanosleep(&between, NULL);
+        if (reads)
+            read_power(pulsing);
+        nanosleep(reads ? &slow : &fast, NULL);
         result = gpu->driver->cuEventQuery(gpu->events[1]);
     }
     return cuda_check(gpu, result, "pulses", err);
 }
 
-static int pulse_take(struct pulsing *pulsing, struct err *err)
+/* When the pause of this slot began and ended. */
+static const uint64_t *stamps_of(const struct pulsing *pulsing, uint32_t slot)
 {
-    const struct cuda_gpu *gpu = pulsing->screening.gpu;
-    const struct kernel_check_result *results = gpu->results.host;
-    const uint64_t(*stamps)[2] = gpu->outputs.host;
-    struct device_pulse_answer *answer = pulsing->answer;
-    if (!answer->launches)
-        pulsing->screening.expected = screening_most_frequent(&pulsing->screening);
-    for (uint32_t i = 0; i < pulsing->batch; i++) {
-        int rc =
-            cuda_add_hashes(gpu, results + i * gpu->base.limits.sm_count, pulsing->screening.warps,
-                            pulsing->screening.expected, answer->places, pulsing->cycles, err);
-        if (rc)
-            return rc;
-        cuda_keep_fastest(answer->places, pulsing->cycles, answer->place_count);
-        answer->busy_ns += stamps[i + 1][0] - stamps[i][1];
-        answer->idle_ns += stamps[i + 1][1] - stamps[i + 1][0];
-    }
-    answer->launches += pulsing->batch;
-    return 0;
+    return (const uint64_t *)pulsing->screening.gpu->outputs.host + 2 * slot;
 }
 
-/* How many periods take half a cycle of the pulses. */
+/* A pause that has ended, and the launch before it. */
+static void take_pause(struct pulsing *pulsing, uint32_t slot)
+{
+    const uint64_t *stamps = stamps_of(pulsing, slot);
+    pulsing->answer->busy_ns += stamps[0] - pulsing->last_end_ns;
+    pulsing->answer->idle_ns += stamps[1] - stamps[0];
+    pulsing->last_end_ns = stamps[1];
+}
+
+static int take_hashes(struct pulsing *pulsing, uint32_t half, struct err *err)
+{
+    const struct cuda_gpu *gpu = pulsing->screening.gpu;
+    size_t sms = gpu->base.limits.sm_count;
+    const struct kernel_check_result *results = gpu->results.host;
+    results += slot_of(half, 0) * sms;
+    uint64_t expected = screening_most_frequent(&pulsing->screening, results);
+    int rc = 0;
+    for (uint32_t i = 0; i < pulsing->batch && !rc; i++, results += sms)
+        rc = cuda_add_hashes(gpu, results, pulsing->screening.warps, expected,
+                             pulsing->answer->places, NULL, err);
+    pulsing->answer->launches += pulsing->batch;
+    return rc;
+}
+
+/* The clock of a GPU that has become hot is lower: launches are kept as long as they should be. */
+static void adapt_periods(struct pulsing *pulsing, uint64_t busy_ns, uint32_t launches)
+{
+    double took_ns = fmax((double)busy_ns / launches, (double)LAUNCH_NS_MIN);
+    double factor = fmin(fmax((double)pulsing->half_ns / took_ns, 0.5), 2);
+    pulsing->periods = (uint32_t)fmin(fmax(pulsing->periods * factor, 1), INT32_MAX);
+}
+
+/* All pauses that have ended since the batch before: its last one, or the one before the first
+ * batch; and those of this one but its last. */
+static void take_pauses(struct pulsing *pulsing, uint32_t half)
+{
+    uint32_t last = pulsing->batch - 1, before = slot_of(!half, last);
+    uint64_t busy_ns = pulsing->answer->busy_ns;
+    bool first = !pulsing->answer->launches;
+    if (first)
+        pulsing->last_end_ns = stamps_of(pulsing, before)[1];
+    else
+        take_pause(pulsing, before);
+    for (uint32_t i = 0; i < last; i++)
+        take_pause(pulsing, slot_of(half, i));
+    if (last || !first)
+        adapt_periods(pulsing, pulsing->answer->busy_ns - busy_ns, last + !first);
+}
+
+static int run_pulses(struct pulsing *pulsing, struct err *err)
+{
+    const struct device_pulse_answer *answer = pulsing->answer;
+    uint64_t target_ns = (uint64_t)pulsing->asked->target_ms * 1000000;
+    /* The pause before the first batch has no length. */
+    int rc = queue_pause(pulsing, 0, slot_of(1, pulsing->batch - 1), err);
+    if (!rc)
+        rc = pulse_queue(pulsing, 0, err);
+    bool more = true;
+    for (uint32_t half = 0; more && !rc; half = !half) {
+        uint64_t before_ns = answer->busy_ns + answer->idle_ns;
+        rc = pulse_wait(pulsing, err);
+        if (rc)
+            return rc;
+        take_pauses(pulsing, half);
+        uint64_t ns = answer->busy_ns + answer->idle_ns;
+        more = ns < target_ns && (ns > before_ns || !answer->launches);
+        if (more)
+            rc = pulse_queue(pulsing, !half, err);
+        if (!rc)
+            rc = take_hashes(pulsing, half, err);
+    }
+    return rc;
+}
+
+/* How many periods a launch has. */
 static int pulse_calibrate(struct pulsing *pulsing, struct err *err)
 {
     struct cuda_gpu *gpu = pulsing->screening.gpu;
-    uint32_t hz = pulsing->asked->hz;
-    uint64_t half_ns = hz ? UINT64_C(500000000) / hz : UINT64_C(1000000000) / STEADY_HZ, ns = 0;
-    int rc = 0;
-    for (int i = 0; i < CALIBRATIONS && !rc; i++) {
-        rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
-        if (!rc)
-            rc = screening_launch(&pulsing->screening, SCREEN_PERIODS, 0, 0, err);
-        if (!rc)
-            rc = cuda_record(gpu, gpu->events[1], gpu->streams[0], err);
-        if (!rc)
-            rc = cuda_wait(gpu, err);
-        if (!rc)
-            rc = cuda_elapsed(gpu, gpu->events[0], gpu->events[1], &ns, err);
-    }
-    double periods = (double)half_ns * SCREEN_PERIODS / (double)(ns ? ns : 1);
-    pulsing->periods = (uint32_t)fmin(fmax(periods, 1), UINT32_MAX);
-    pulsing->pause_ns = hz ? half_ns : 0;
-    pulsing->batch = hz <= BATCH_HZ ? 1 : hz / BATCH_HZ < LAUNCHES ? hz / BATCH_HZ : LAUNCHES;
+    uint32_t hz = pulsing->asked->hz, per_second = hz ? hz : STEADY_HZ;
+    uint64_t ns = 0;
+    int rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
+    if (!rc)
+        rc = screening_launch(&pulsing->screening, SCREEN_PERIODS, 0, 0, err);
+    if (!rc)
+        rc = cuda_record(gpu, gpu->events[1], gpu->streams[0], err);
+    if (!rc)
+        rc = cuda_wait(gpu, err);
+    if (!rc)
+        rc = cuda_elapsed(gpu, gpu->events[0], gpu->events[1], &ns, err);
+    pulsing->half_ns = hz ? UINT64_C(500000000) / hz : UINT64_C(1000000000) / STEADY_HZ;
+    double took_ns = fmax((double)ns, (double)LAUNCH_NS_MIN);
+    pulsing->periods = (uint32_t)fmax((double)pulsing->half_ns * SCREEN_PERIODS / took_ns, 1);
+    pulsing->batch = per_second <= BATCH_HZ ? 1 : per_second / BATCH_HZ;
+    pulsing->batch = pulsing->batch < LAUNCHES ? pulsing->batch : LAUNCHES;
     return rc;
 }
 
@@ -143,15 +221,14 @@ static int pulse_prepare(struct pulsing *pulsing, struct cuda_gpu *gpu, struct e
     if (!rc)
         rc = cuda_find_kernel(gpu, CUDA_KERNELS_LOAD, "load_pause", &pulsing->pause, err);
     if (!rc)
-        rc = staging_grow(gpu, &gpu->results, LAUNCHES * sms * sizeof(struct kernel_check_result),
-                          err);
+        rc = staging_grow(gpu, &gpu->results,
+                          2 * LAUNCHES * sms * sizeof(struct kernel_check_result), err);
     if (!rc)
-        rc = staging_grow(gpu, &gpu->outputs, 16 * (LAUNCHES + 1), err);
+        rc = staging_grow(gpu, &gpu->outputs, 16 * 2 * LAUNCHES, err);
     if (rc)
         return rc;
     answer->place_count = sms * DEVICE_SUB_CORES;
     answer->places = mem_array(answer->place_count, sizeof *answer->places);
-    pulsing->cycles = mem_array(answer->place_count, sizeof *pulsing->cycles);
     return pulse_calibrate(pulsing, err);
 }
 
@@ -178,20 +255,11 @@ int cuda_pulse_path(struct device *device, const void *request, void *answer, st
     const struct device_pulse *asked = request;
     struct device_pulse_answer *out_answer = answer;
     struct pulsing pulsing = {.asked = asked, .answer = out_answer};
-    uint64_t target_ns = (uint64_t)asked->target_ms * 1000000, took_ns = 1;
     int rc = pulse_prepare(&pulsing, cuda_of(device), err);
-    while (!rc && took_ns && out_answer->busy_ns + out_answer->idle_ns < target_ns) {
-        uint64_t before_ns = out_answer->busy_ns + out_answer->idle_ns;
-        rc = pulse_queue(&pulsing, err);
-        if (!rc)
-            rc = pulse_wait(&pulsing, err);
-        if (!rc)
-            rc = pulse_take(&pulsing, err);
-        took_ns = out_answer->busy_ns + out_answer->idle_ns - before_ns;
-    }
+    if (!rc)
+        rc = run_pulses(&pulsing, err);
     if (!rc)
         pulse_find_power(&pulsing);
-    free(pulsing.cycles);
     free(pulsing.power_w);
     return rc;
 }

@@ -22,7 +22,9 @@ int screening_begin(struct screening *screening, struct cuda_gpu *gpu, enum devi
 int screening_launch(const struct screening *screening, uint32_t periods, uint32_t launch,
                      uint32_t slot, struct err *err);
 
-/* The hash of most warps of the launch in slot 0. */
-uint64_t screening_most_frequent(const struct screening *screening);
+/* The hash of most warps of a launch; results: one per SM. */
+struct kernel_check_result;
+uint64_t screening_most_frequent(const struct screening *screening,
+                                 const struct kernel_check_result *results);
 
 #endif

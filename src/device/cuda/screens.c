@@ -56,22 +56,16 @@ int screening_launch(const struct screening *screening, uint32_t periods, uint32
                        screening->shared_bytes, pointers, err);
 }
 
-static int by_hash(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-uint64_t screening_most_frequent(const struct screening *screening)
+uint64_t screening_most_frequent(const struct screening *screening,
+                                 const struct kernel_check_result *results)
 {
     const struct cuda_gpu *gpu = screening->gpu;
-    const struct kernel_check_result *results = gpu->results.host;
     size_t count = 0, most = 0, warps = screening->warps;
     uint64_t *hashes = mem_array(gpu->base.limits.sm_count * warps, sizeof *hashes), found = 0;
     for (uint32_t i = 0; i < gpu->base.limits.sm_count; i++)
         for (size_t w = 0; w < warps; w++)
             hashes[count++] = results[i].hashes[w];
-    sort_stable(hashes, count, sizeof *hashes, by_hash);
+    sort_stable(hashes, count, sizeof *hashes, sort_by_u64);
     for (size_t i = 0, same = 0; i < count; i++) {
         same = i && hashes[i] == hashes[i - 1] ? same + 1 : 1;
         found = same > most ? hashes[i] : found;
@@ -104,7 +98,7 @@ static int screen_take_launch(struct screening *screening, struct device_screen_
 {
     uint64_t *cycles = mem_array(answer->place_count, sizeof *cycles);
     if (!answer->launches++) {
-        answer->digest = screening_most_frequent(screening);
+        answer->digest = screening_most_frequent(screening, screening->gpu->results.host);
         if (!screen_host_hash(screening->path, &screening->expected))
             screening->expected = answer->digest;
     }

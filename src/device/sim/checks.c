@@ -142,14 +142,6 @@ int gpu_test_memory(struct device *device, const void *request, void *answer, st
     return 0;
 }
 
-/* The backgrounds of the March test; see stripes_of in device/cuda/march.c. */
-static uint64_t march_word(const struct device_march *march, uint32_t background, uint64_t offset)
-{
-    if (!background)
-        return pattern_word(DEVICE_PATTERN_RANDOM, march->seed, offset);
-    return background < 2 ? 0 : UINT64_MAX / ((UINT64_C(1) << (1u << (background - 2))) + 1);
-}
-
 static void march_read(const struct sim_model *model, const struct device_march *march,
                        uint32_t read, struct device_march_answer *answer)
 {
@@ -157,10 +149,13 @@ static void march_read(const struct sim_model *model, const struct device_march 
     uint64_t inverted = element % 2 ? UINT64_MAX : 0;
     for (uint64_t i = 0; i < model->wrong_words; i++) {
         uint64_t offset = model->wrong_offset + i * model->wrong_stride;
-        uint64_t expected = march_word(march, background, offset) ^ inverted;
+        uint64_t word = background ? device_march_stripes(background)
+                                   : pattern_word(DEVICE_PATTERN_RANDOM, march->seed, offset);
+        uint64_t expected = word ^ inverted;
         uint64_t found = expected | UINT64_C(1) << model->wrong_bit;
         if (expected == found || offset >= answer->bytes)
             continue;
+        answer->first = answer->wrong && answer->first < offset ? answer->first : offset;
         if (answer->wrong++ < DEVICE_WRONG_WORDS_MAX)
             answer->words[answer->word_count++] =
                 (struct device_wrong_word){offset, expected, found, read};

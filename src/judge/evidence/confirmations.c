@@ -243,8 +243,13 @@ static enum figure_part figure_part_of(const struct judge *judge, const struct f
     static const struct {
         const char *prefix;
         enum figure_part part;
-    } parts[] = {{"main.", PART_MEMORY}, {"l2.", PART_MEMORY},  {"l1_data.", PART_SM},
-                 {"sm.", PART_SM},       {"compute.", PART_SM}, {"host.", PART_HOST}};
+    } parts[] = {{"main.", PART_MEMORY},
+                 {"l2.", PART_MEMORY},
+                 {"l1_data.", PART_SM},
+                 {"sm.", PART_SM},
+                 {"compute.slowest", PART_OTHER},
+                 {"compute.", PART_SM},
+                 {"host.", PART_HOST}};
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         if (strncmp(metric, parts[i].prefix, strlen(parts[i].prefix)) == 0)
             return parts[i].part;

@@ -23,7 +23,8 @@ static const double POOLED_MAX = 10;
 static const double CLOCK_AWAY = 0.05;
 
 /* Figures that one fault of a GPU changes have one cause. */
-static const char *const causes[] = {"main.", "l2.", "host.", "clock.", "load.", ""};
+static const char *const causes[] = {"main.",           "l2.", "host.", "clock.", "load.",
+                                     "compute.slowest", ""};
 enum { CAUSE_SMS = COUNT_OF(causes) - 1, CAUSE_FIGURES_MAX = 16 };
 
 struct trial {

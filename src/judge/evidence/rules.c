@@ -294,8 +294,8 @@ void stage_rules(struct judge *judge)
     rule_check_pending(judge, "mig", "mig_pending");
 }
 
-/* "; 3 words, all wrong in several reads; only bit 5, read as 1; every 4,096 B; in 1 page of 2 MiB"
- */
+/* "; 3 words, 3 of them wrong again; only bit 5, read as 1; at distances that are multiples of
+ * 4096 B; in 1 page of 2 MiB" */
 static void describe_wrong_memory(const struct fleet *fleet, uint32_t gpu, struct strbuf *out)
 {
     double places = fleet_value(fleet, "main.march.places", gpu, false);
@@ -306,8 +306,11 @@ static void describe_wrong_memory(const struct fleet *fleet, uint32_t gpu, struc
     double period = fleet_value(fleet, "main.march.period", gpu, false);
     if (!(places > 0) || !(bits > 0))
         return;
-    strbuf_printf(out, "; %.0f %s, %.0f of them wrong again", places,
-                  places == 1 ? "word" : "words", again);
+    strbuf_printf(out, "; %.0f %s", places, places == 1 ? "word" : "words");
+    if (isnan(again))
+        strbuf_puts(out, " among those that were kept");
+    else
+        strbuf_printf(out, ", %.0f of them wrong again", again);
     if (bits == 1)
         strbuf_printf(out, "; only bit %.0f", fleet_value(fleet, "main.march.bit", gpu, false));
     else
@@ -385,8 +388,8 @@ static const struct self_check {
     WRONG_IN("atomics", "atomics"),
     /* Told, never more: the kernels of the screen have not run on a GPU yet. */
     {"compute.pulse", "compute.pulse_sm", EVIDENCE_HINT, VERDICT_FAILING,
-     "screens in pulses of current with a wrong result: ", "most on SM ", "", "", put_pulses},
-    {"compute.hot", "compute.pulse_sm", EVIDENCE_HINT, VERDICT_FAILING,
+     "screens under stress with a wrong result: ", "most on SM ", "", "", put_pulses},
+    {"compute.hot", "compute.hot_sm", EVIDENCE_HINT, VERDICT_FAILING,
      "screens of a hot GPU with a wrong result: ", "most on SM ", "", "", NULL},
 #define WRONG_ON(id, name, words, ...)                                                             \
     {"compute.wrong_on." name,                                                                     \

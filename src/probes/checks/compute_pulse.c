@@ -10,6 +10,9 @@
 
 enum { HOT_MS = 4 }; /* for each path */
 
+/* Beyond the modes: screens of the hot chip, and pulses that end later. */
+static const double MORE_S = 3;
+
 /* The path that draws the most power, of those that a GPU has. */
 static const enum device_screen_path heavy_paths[] = {DEVICE_SCREEN_WGMMA_BF16,
                                                       DEVICE_SCREEN_MMA_BF16, DEVICE_SCREEN_FP32};
@@ -28,8 +31,10 @@ struct stress {
     double duty[COUNT_OF(modes)]; /* share of the time in which SMs worked */
     double step_w;                /* NAN: the driver does not say */
     uint64_t hot_hashes, hot_wrong;
-    size_t worst_place;
-    uint32_t most; /* wrong hashes there */
+    struct worst {
+        size_t place;
+        uint32_t wrong; /* hashes there */
+    } pulsed, hot;
 };
 
 static double stress_s(void)
@@ -37,17 +42,15 @@ static double stress_s(void)
     double ms = 0;
     for (size_t i = 0; i < COUNT_OF(modes); i++)
         ms += modes[i].ms;
-    return ms / 1e3;
+    return ms / 1e3 + MORE_S;
 }
 
-static struct places stress_take(struct stress *stress, const struct device_check_place *places,
-                                 size_t count)
+static struct places stress_take(const struct device_check_place *places, size_t count,
+                                 struct worst *worst)
 {
     const struct places sum = places_sum(places, count);
-    if (sum.wrong && places[sum.worst].wrong > stress->most) {
-        stress->most = places[sum.worst].wrong;
-        stress->worst_place = sum.worst;
-    }
+    if (sum.wrong && places[sum.worst].wrong > worst->wrong)
+        *worst = (struct worst){sum.worst, places[sum.worst].wrong};
     return sum;
 }
 
@@ -58,7 +61,7 @@ static int stress_pulse(struct stress *stress, size_t mode, struct err *err)
     int rc = device_pulse_path(stress->context->device, &pulse, &answer, err);
     if (rc)
         return rc;
-    const struct places sum = stress_take(stress, answer.places, answer.place_count);
+    const struct places sum = stress_take(answer.places, answer.place_count, &stress->pulsed);
     double all_ns = (double)(answer.busy_ns + answer.idle_ns);
     stress->hashes[mode] = sum.count;
     stress->wrong[mode] = sum.wrong;
@@ -72,23 +75,20 @@ static int stress_pulse(struct stress *stress, size_t mode, struct err *err)
 /* Every path, right after the load without pauses. */
 static int stress_hot(struct stress *stress, struct err *err)
 {
-    int rc = 0;
-    for (int path = 0; path < DEVICE_SCREEN_COUNT && !rc; path++) {
+    for (int path = 0; path < DEVICE_SCREEN_COUNT; path++) {
         const struct device_screen screen = {(enum device_screen_path)path, HOT_MS};
         struct device_screen_answer answer;
-        rc = device_screen_path(stress->context->device, &screen, &answer, err);
-        if (rc == -ENOTSUP) {
-            rc = 0;
+        int rc = device_screen_path(stress->context->device, &screen, &answer, err);
+        if (rc == -ENOTSUP)
             continue;
-        }
         if (rc)
             return rc;
-        const struct places sum = stress_take(stress, answer.places, answer.place_count);
+        const struct places sum = stress_take(answer.places, answer.place_count, &stress->hot);
         stress->hot_hashes += sum.count;
         stress->hot_wrong += sum.wrong;
         device_screen_answer_fini(&answer);
     }
-    return rc;
+    return 0;
 }
 
 static struct measure *stress_add(const struct stress *stress, const char *metric, uint64_t wrong,
@@ -98,6 +98,17 @@ static struct measure *stress_add(const struct stress *stress, const char *metri
     facts_set_int(&m->notes, "of", (int64_t)hashes);
     m->n = (uint32_t)(hashes < UINT32_MAX ? hashes : UINT32_MAX);
     return m;
+}
+
+static void stress_add_place(const struct stress *stress, const char *metric,
+                             const struct worst *worst)
+{
+    if (!worst->wrong)
+        return;
+    struct measure *m =
+        measures_add(stress->context->measures, metric, (double)(worst->place / DEVICE_SUB_CORES),
+                     "id", "the SM with the sub-core that has most wrong hashes");
+    facts_set_int(&m->notes, "sub_core", (int64_t)(worst->place % DEVICE_SUB_CORES));
 }
 
 static double wrong_share(const struct stress *stress, size_t mode)
@@ -127,11 +138,12 @@ static void stress_report(const struct stress *stress)
     if (wrong)
         measures_add(measures, "compute.pulse_hz", modes[worst].hz, "id",
                      "pulses per second where they are most frequent; 0: without pauses");
-    stress_add(stress, "compute.hot", stress->hot_wrong, stress->hot_hashes,
-               "the same, of all paths, right after seconds without pauses");
-    if (wrong || stress->hot_wrong)
-        measures_add(measures, "compute.pulse_sm", (double)(stress->worst_place / DEVICE_SUB_CORES),
-                     "id", "the SM with the sub-core that has most wrong hashes");
+    stress_add_place(stress, "compute.pulse_sm", &stress->pulsed);
+    stress_add(
+        stress, "compute.hot", stress->hot_wrong, stress->hot_hashes,
+        "hashes of warps that are not those of the host or of most warps, of all paths, right "
+        "after seconds without pauses");
+    stress_add_place(stress, "compute.hot_sm", &stress->hot);
     if (!isnan(stress->step_w))
         measures_add(measures, "compute.pulse_step", stress->step_w, "W",
                      "power between the pauses less that in them, one pulse per second");
@@ -170,7 +182,7 @@ const struct probe probe_compute_pulse = {
     .description = {"compute.pulse", "whether every SM computes right under pulses of current",
                     PROFILE_NONE}, /* its kernels have not run on a GPU yet */
     .metrics = {"compute.pulse", "compute.pulse_hz", "compute.pulse_sm", "compute.pulse_step",
-                "compute.hot"},
+                "compute.hot", "compute.hot_sm"},
     .last = true,
     .run = compute_pulse_run,
 };

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "probes/checks/ecc_counts.h"
 #include "probes/method/repeats.h"
 
 enum {
@@ -14,7 +15,6 @@ enum {
 
 /* What the wrong words that were kept have in common. */
 struct pattern {
-    uint64_t first;       /* place of the lowest */
     uint64_t bits;        /* set where a bit was wrong in any word */
     uint64_t places;      /* words that were wrong in any read */
     uint64_t again;       /* of these: wrong in more than one read */
@@ -44,7 +44,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 /* words: sorted by place, then by read; at least one. */
 static struct pattern find_pattern(const struct device_wrong_word *words, size_t count)
 {
-    struct pattern pattern = {.first = words[0].offset};
+    struct pattern pattern = {0};
     for (size_t i = 0, reads = 0; i < count; i++) {
         uint64_t wrong = words[i].expected ^ words[i].found;
         bool other = !i || words[i].offset != words[i - 1].offset;
@@ -57,7 +57,7 @@ static struct pattern find_pattern(const struct device_wrong_word *words, size_t
             continue;
         pattern.places++;
         pattern.pages += !i || words[i].offset / PAGE_BYTES != words[i - 1].offset / PAGE_BYTES;
-        pattern.period = common_divisor(pattern.period, words[i].offset - pattern.first);
+        pattern.period = common_divisor(pattern.period, words[i].offset - words[0].offset);
     }
     if (pattern.places < PERIOD_WORDS)
         pattern.period = 0;
@@ -68,12 +68,13 @@ static void report_pattern(struct probe_context *context, struct device_march_an
 {
     sort_stable(answer->words, answer->word_count, sizeof *answer->words, by_place);
     const struct pattern pattern = find_pattern(answer->words, answer->word_count);
-    measures_add(context->measures, "main.march.first_error", (double)pattern.first, "id",
-                 "offset of the lowest wrong word that was kept");
+    measures_add(context->measures, "main.march.first_error", (double)answer->first, "id",
+                 "offset of the lowest wrong word");
     measures_add(context->measures, "main.march.places", (double)pattern.places, "",
                  "words of 8 bytes that were wrong, of those that were kept");
-    measures_add(context->measures, "main.march.again", (double)pattern.again, "",
-                 "of these, words that were wrong in more than one read");
+    if (answer->wrong == answer->word_count)
+        measures_add(context->measures, "main.march.again", (double)pattern.again, "",
+                     "of these, words that were wrong in more than one read");
     measures_add(context->measures, "main.march.pages", (double)pattern.pages, "",
                  "pages of 2 MiB with them");
     if (pattern.period)
@@ -87,12 +88,6 @@ static void report_pattern(struct probe_context *context, struct device_march_an
                  "", "share of the wrong bits that were read as 1");
 }
 
-/* How often ECC reported an error meanwhile. A counter that is lower afterwards began again. */
-static uint64_t rise(uint64_t before, uint64_t after)
-{
-    return after < before ? after : after - before;
-}
-
 static void march_report(struct probe_context *context, struct device_march_answer *answer,
                          const struct device_march *march)
 {
@@ -104,14 +99,9 @@ static void march_report(struct probe_context *context, struct device_march_answ
     facts_set_int(&m->notes, "backgrounds", march->backgrounds);
     facts_set_int(&m->notes, "reads", (int64_t)march->backgrounds * DEVICE_MARCH_READS);
     facts_set_int(&m->notes, "elapsed_ns", (int64_t)answer->elapsed_ns);
-    if (answer->ecc_known) {
-        measures_add(context->measures, "main.march.ecc_corrected",
-                     (double)rise(answer->ecc_before.corrected, answer->ecc_after.corrected), "",
-                     "corrected ECC errors, after the test less before it");
-        measures_add(context->measures, "main.march.ecc_uncorrected",
-                     (double)rise(answer->ecc_before.uncorrected, answer->ecc_after.uncorrected),
-                     "", "uncorrectable ECC errors, after the test less before it");
-    }
+    if (answer->ecc_known)
+        ecc_counts_add(context->measures, "main.march.ecc_corrected", "main.march.ecc_uncorrected",
+                       &answer->ecc_before, &answer->ecc_after, march->backgrounds);
     if (answer->word_count)
         report_pattern(context, answer);
 }

@@ -11,6 +11,7 @@
 #include "base/portable_math.h"
 #include "base/str.h"
 #include "cpd/cpd.h"
+#include "probes/checks/ecc_counts.h"
 #include "probes/method/repeats.h"
 
 enum {
@@ -157,27 +158,6 @@ static void report_errors(const struct whole *whole)
               "offset of the lowest wrong word in the memory that was tested");
 }
 
-/* How often ECC reported an error while the memory was tested. A counter that is lower afterwards
- * began again. */
-static void report_ecc(const struct whole *whole)
-{
-    const struct device_ecc *before = &whole->map.ecc_before, *after = &whole->map.ecc_after;
-    const struct {
-        const char *metric, *method;
-        uint64_t before, after;
-    } rows[] = {{"main.whole.ecc_corrected", "corrected ECC errors, after the test less before it",
-                 before->corrected, after->corrected},
-                {"main.whole.ecc_uncorrected",
-                 "uncorrectable ECC errors, after the test less before it", before->uncorrected,
-                 after->uncorrected}};
-    for (size_t i = 0; whole->map.ecc_known && i < COUNT_OF(rows); i++) {
-        uint64_t came = rows[i].after - (rows[i].after < rows[i].before ? 0 : rows[i].before);
-        struct measure *m = whole_add(whole, rows[i].metric, (double)came, "", rows[i].method);
-        facts_set_int(&m->notes, "before", (int64_t)rows[i].before);
-        facts_set_int(&m->notes, "after", (int64_t)rows[i].after);
-    }
-}
-
 static double mean_of(const struct whole *whole, enum kind kind, size_t region)
 {
     double sum = 0;
@@ -280,7 +260,10 @@ static void whole_report(struct whole *whole)
             whole_read_pass(whole, kind, p);
     report_tested(whole);
     report_errors(whole);
-    report_ecc(whole);
+    if (whole->map.ecc_known)
+        ecc_counts_add(whole->context->measures, "main.whole.ecc_corrected",
+                       "main.whole.ecc_uncorrected", &whole->map.ecc_before, &whole->map.ecc_after,
+                       whole->test.patterns);
     report_slow(whole, &by_rate);
     if (!whole->full)
         return;

@@ -18,21 +18,17 @@ struct places places_sum(const struct device_check_place *places, size_t count)
     return sum;
 }
 
-static int by_cycles(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 bool places_slowest(const struct device_check_place *places, size_t count,
                     struct slowest_place *slowest)
 {
     uint64_t *cycles = mem_array(count ? count : 1, sizeof *cycles);
     double before = slowest->ratio;
+    size_t known = 0;
     for (size_t i = 0; i < count; i++)
-        cycles[i] = places[i].cycles;
-    sort_stable(cycles, count, sizeof *cycles, by_cycles);
-    double median = count ? (double)cycles[count / 2] : 0;
+        if (places[i].cycles)
+            cycles[known++] = places[i].cycles;
+    sort_stable(cycles, known, sizeof *cycles, sort_by_u64);
+    double median = known ? (double)cycles[known / 2] : 0;
     for (size_t i = 0; i < count && median > 0; i++)
         if ((double)places[i].cycles / median > slowest->ratio)
             *slowest = (struct slowest_place){(double)places[i].cycles / median, i};

@@ -282,7 +282,7 @@ static void readme_put_finding(struct strbuf *out, const struct inventory_eviden
         text_put_quantity(&line, finding->expected, finding->unit);
     }
     if (isfinite(finding->deviation))
-        strbuf_printf(&line, " (%+.1f %%)", 100 * finding->deviation);
+        strbuf_printf(&line, " (%+.1f %%)", text_percent(finding->deviation));
     if (isfinite(finding->score))
         strbuf_printf(&line, ", %.0f times the scatter", fabs(finding->score));
     if (finding->confirmed) {

@@ -5,6 +5,7 @@
 
 #include "markup/html.h"
 #include "markup/table.h"
+#include "markup/text.h"
 #include "report/advice.h"
 #include "report/drain.h"
 #include "report/html/sections.h"
@@ -15,7 +16,7 @@ enum { DRAWN_MAX = 6, UNFOLDED_MAX = 16 };
 static void finding_put_deviation(struct strbuf *out, const char *format, double deviation)
 {
     if (isfinite(deviation))
-        strbuf_printf(out, format, 100 * deviation);
+        strbuf_printf(out, format, text_percent(deviation));
 }
 
 static void finding_put_cause(struct strbuf *out, const struct inventory_evidence *finding)

@@ -194,9 +194,12 @@ static void run_march(const char *name, const struct kernel_march *march)
         return;
     for (uint64_t i = 0; i < 2 * march->count; i++) {
         uint64_t expected = kernel_march_word(march, 8 * i);
-        if (reads && words[i] != expected && log->wrong++ < KERNEL_WRONG_WORDS)
-            log->words[log->wrong - 1] =
-                (struct kernel_wrong_word){8 * i, expected, words[i], march->read};
+        if (reads && log && words[i] != expected) {
+            log->first = 8 * i < log->first ? 8 * i : log->first;
+            if (log->wrong++ < KERNEL_WRONG_WORDS)
+                log->words[log->wrong - 1] =
+                    (struct kernel_wrong_word){8 * i, expected, words[i], march->read};
+        }
         if (writes)
             words[i] = ~expected;
         if (8 * i == stuck)

@@ -81,6 +81,7 @@ static void march(const char *name, struct kernel_march march)
     march.log = gpu.result;
     void *parameters[] = {&march};
     memset(&log_of_march, 0, sizeof log_of_march);
+    log_of_march.first = UINT64_MAX;
     OK(cuMemcpyHtoDAsync(gpu.result, &log_of_march, sizeof log_of_march, gpu.stream));
     OK(cuModuleGetFunction(&function, gpu.module, name));
     OK(cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, gpu.stream, parameters, NULL));
@@ -112,6 +113,7 @@ static void marches_find_changes(void **state)
             flip(BYTES - 8, UINT64_C(1) << 63);
             march(elements[i].name, asked);
             assert_int_equal(log_of_march.wrong, 2);
+            assert_int_equal(log_of_march.first, 8 * 77777);
             for (size_t k = 0; k < 2; k++) {
                 const struct kernel_wrong_word *word = &log_of_march.words[k];
                 assert_true(word->offset == 8 * 77777 || word->offset == BYTES - 8);
