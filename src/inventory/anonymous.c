@@ -104,6 +104,8 @@ void anonymous_apply(struct pseudonyms *names, struct inventory *inventory)
     }
     anonymous_apply_to(names, &inventory_schema, inventory);
     anonymous_command(inventory->command, &inventory->command_count);
+    free(inventory->configuration); /* it may name nodes */
+    inventory->configuration = NULL;
     inventory->anonymous = true;
 }
 

@@ -61,6 +61,10 @@ static const struct schema_field header_fields[] = {
      .flags = SCHEMA_OPTIONAL,
      .words = "of a merged file: the versions of the program that measured, if they are not just "
               "`version`"},
+    {"configuration", FIELD_TEXT(struct inventory, configuration),
+     .flags = SCHEMA_OPTIONAL | SCHEMA_NULL,
+     .words = "what the configuration that judged it says otherwise than the default, as YAML: "
+              "`merge` judges by it"},
     {"anonymous", FIELD_BOOL(struct inventory, anonymous), .flags = SCHEMA_OPTIONAL,
      .words = "true: nodes, UUIDs, serial numbers and addresses are pseudonyms"},
 };

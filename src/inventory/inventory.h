@@ -140,7 +140,8 @@ struct inventory {
     char *backend;
     char **measured_by; /* of a merged file: the versions that measured; empty: `version` did */
     size_t measured_by_count;
-    bool anonymous; /* nodes, UUIDs, serial numbers and addresses are pseudonyms */
+    char *configuration; /* what judged it, where it was not the usual; NULL: it was */
+    bool anonymous;      /* nodes, UUIDs, serial numbers and addresses are pseudonyms */
 
     uint32_t total_nodes, total_ranks, total_gpus, total_measured, total_unmeasured;
     uint32_t total_lost_ranks, total_outliers;

@@ -254,6 +254,7 @@ static void judge_fill_inventory(const struct judge *judge, struct inventory *in
 {
     const struct fleet *fleet = &judge->fleet;
     bool gpus = !judge->basis.drift_only;
+    inventory->configuration = judge->basis.config->own ? str_copy(judge->basis.config->own) : NULL;
     inventory->total_gpus = (uint32_t)fleet->count;
     for (size_t i = 0; i < fleet->count; i++) {
         inventory->total_measured += fleet->gpus[i].measured;

@@ -41,9 +41,11 @@ struct judge_config {
     struct judge_metric *metrics;
     size_t metric_count;
     struct policy policy;
+    char *own; /* what the file says otherwise than the defaults, as such a file; NULL: nothing */
 };
 
-/* Reads the mappings `judge` and `policy` (NULL: the default) of the survey configuration. */
+/* Reads the mappings `judge` and `policy` (NULL: the default) of the survey configuration.
+ * -EINVAL with the position and what was expected. */
 int judge_config_read(const struct yaml_node *mapping, const struct yaml_node *policy,
                       struct judge_config *out_config, struct err *err);
 void judge_config_fini(struct judge_config *config);

@@ -6,6 +6,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "judge/judge.h"
+#include "schema/writer.h"
+
+/* Expected false accusations per survey, unless the configuration says otherwise. */
+static const double FALSE_ALARMS = 0.01;
 
 static const char *const worse_words[] = {"lower", "higher", "any", "none", NULL};
 
@@ -64,6 +68,19 @@ static int judge_read_metric(const struct yaml_node *node, struct judge_metric *
     return read.follows ? judge_read_follows(read.follows, metric, err) : 0;
 }
 
+static struct judge_metric metric_of(const struct metric_row *row)
+{
+    struct judge_metric metric = {.worse = row->worse,
+                                  .floor = row->floor,
+                                  .accuse = row->accuse > 0 ? row->accuse : row->floor,
+                                  .few = row->few,
+                                  .place_metric = row->place_metric,
+                                  .for_world = row->for_world,
+                                  .peak_share = row->peak_share};
+    memcpy(metric.follows, row->follows, sizeof metric.follows);
+    return metric;
+}
+
 /* The metrics of the catalogue, then those that only the configuration has. */
 static int judge_read_metrics(const struct yaml_node *node, struct judge_config *config,
                               struct err *err)
@@ -71,17 +88,9 @@ static int judge_read_metrics(const struct yaml_node *node, struct judge_config 
     size_t given = node ? yaml_count(node) : 0;
     config->metrics = mem_array(metric_row_count + given, sizeof *config->metrics);
     for (size_t i = 0; i < metric_row_count; i++) {
-        const struct metric_row *row = &metric_rows[i];
         struct judge_metric *metric = &config->metrics[config->metric_count++];
-        *metric = (struct judge_metric){.metric = str_copy(row->key),
-                                        .worse = row->worse,
-                                        .floor = row->floor,
-                                        .accuse = row->accuse > 0 ? row->accuse : row->floor,
-                                        .few = row->few,
-                                        .place_metric = row->place_metric,
-                                        .for_world = row->for_world,
-                                        .peak_share = row->peak_share};
-        memcpy(metric->follows, row->follows, sizeof metric->follows);
+        *metric = metric_of(&metric_rows[i]);
+        metric->metric = str_copy(metric_rows[i].key);
     }
     int rc = 0;
     for (size_t i = 0; i < given && !rc; i++) {
@@ -128,6 +137,73 @@ static int judge_read_node_sizes(const struct yaml_node *node, struct judge_conf
     return rc;
 }
 
+/* Whether the configuration changed how metric number i is judged. */
+static bool metric_is_changed(const struct judge_config *config, size_t i)
+{
+    const struct judge_metric *is = &config->metrics[i];
+    if (i >= metric_row_count)
+        return true;
+    const struct judge_metric was = metric_of(&metric_rows[i]);
+    bool same = is->worse == was.worse && is->floor == was.floor && is->accuse == was.accuse &&
+                is->few == was.few && is->peak_share == was.peak_share;
+    for (int k = 0; k < JUDGE_CONDITION_COUNT; k++)
+        same &= is->follows[k] == was.follows[k];
+    return !same;
+}
+
+static const struct yaml_node *metric_changed(const struct judge_config *config, size_t i,
+                                              const struct yaml_node *metrics)
+{
+    return metrics && metric_is_changed(config, i) ? yaml_get(metrics, config->metrics[i].metric)
+                                                   : NULL;
+}
+
+static void put_node(struct writer *writer, const char *key, const struct yaml_node *node)
+{
+    const char *plain = yaml_plain(node);
+    if (plain && !strpbrk(plain, ",[]{}"))
+        writer_raw(writer, key, plain);
+    else if (yaml_kind(node) == YAML_SCALAR)
+        writer_text(writer, key, yaml_text(node));
+    else {
+        bool mapping = yaml_kind(node) == YAML_MAPPING;
+        (mapping ? writer_map : writer_list)(writer, key, WRITER_FLOW);
+        for (size_t i = 0; i < yaml_count(node); i++)
+            put_node(writer, mapping ? yaml_key(node, i) : NULL, yaml_at(node, i));
+        writer_end(writer);
+    }
+}
+
+/* What differs from the defaults, as a configuration; NULL: nothing does. */
+static char *judge_own_text(const struct judge_config *config, const struct yaml_node *judge,
+                            const struct yaml_node *policy)
+{
+    const struct yaml_node *metrics = yaml_get(judge, "metrics");
+    bool own_policy = !policy_is_default(&config->policy);
+    bool own = own_policy || config->node_size_count || config->false_alarms != FALSE_ALARMS;
+    for (size_t i = 0; i < config->metric_count; i++)
+        own |= metric_changed(config, i, metrics) != NULL;
+    if (!own)
+        return NULL;
+    struct strbuf text = {0};
+    struct writer writer = {.out = &text, .format = WRITER_YAML};
+    writer_map(&writer, NULL, WRITER_FLOW);
+    writer_map(&writer, "judge", WRITER_FLOW);
+    writer_number(&writer, "false_alarms", config->false_alarms);
+    if (config->node_size_count)
+        put_node(&writer, "gpus_per_node", yaml_get(judge, "gpus_per_node"));
+    writer_map(&writer, "metrics", WRITER_FLOW);
+    for (size_t i = 0; i < config->metric_count; i++)
+        if (metric_changed(config, i, metrics))
+            put_node(&writer, config->metrics[i].metric, metric_changed(config, i, metrics));
+    writer_end(&writer);
+    writer_end(&writer);
+    if (own_policy)
+        put_node(&writer, "policy", policy);
+    writer_end(&writer);
+    return text.data;
+}
+
 struct judge_fields {
     double false_alarms;
     const struct yaml_node *node_sizes;
@@ -138,11 +214,12 @@ int judge_config_read(const struct yaml_node *mapping, const struct yaml_node *p
                       struct judge_config *out_config, struct err *err)
 {
     static const struct yaml_field fields[] = {
-        {"false_alarms", YAML_F64, offsetof(struct judge_fields, false_alarms), true, 1e-12, 1},
+        {"false_alarms", YAML_F64, offsetof(struct judge_fields, false_alarms), .min = 1e-12,
+         .max = 1},
         {"gpus_per_node", YAML_NODE, offsetof(struct judge_fields, node_sizes)},
         {"metrics", YAML_NODE, offsetof(struct judge_fields, metrics)},
     };
-    struct judge_fields read = {0};
+    struct judge_fields read = {.false_alarms = FALSE_ALARMS};
     int rc = yaml_read_fields(mapping, fields, COUNT_OF(fields), &read, err);
     if (rc)
         return rc;
@@ -156,11 +233,13 @@ int judge_config_read(const struct yaml_node *mapping, const struct yaml_node *p
         rc = judge_read_metrics(read.metrics, &config, err);
     if (!rc)
         rc = policy_read(policy, &config.policy, err);
-    if (rc)
+    if (rc) {
         judge_config_fini(&config);
-    else
-        *out_config = config;
-    return rc;
+        return rc;
+    }
+    config.own = judge_own_text(&config, mapping, policy);
+    *out_config = config;
+    return 0;
 }
 
 void judge_config_fini(struct judge_config *config)
@@ -172,5 +251,6 @@ void judge_config_fini(struct judge_config *config)
         free(config->node_sizes[i].pattern);
     free(config->node_sizes);
     policy_fini(&config->policy);
+    free(config->own);
     *config = (struct judge_config){0};
 }

@@ -209,6 +209,19 @@ void policy_fini(struct policy *policy)
     *policy = (struct policy){0};
 }
 
+bool policy_is_default(const struct policy *policy)
+{
+    bool same = !policy->weight_count;
+    for (int verdict = 0; verdict < VERDICT_COUNT; verdict++) {
+        const struct policy_row *row = &policy->rows[verdict];
+        same &= row->by_loss == policy_defaults[verdict].by_loss &&
+                row->action == policy_defaults[verdict].action;
+        for (int action = ACTION_TELL; action <= ACTION_DRAIN; action++)
+            same &= row->from[action] == policy_from[action];
+    }
+    return same;
+}
+
 enum action policy_action(const struct policy *policy, enum verdict verdict, double loss, bool sure)
 {
     enum verdict counts_as = sure ? verdict : VERDICT_UNKNOWN;

@@ -34,6 +34,9 @@ struct policy {
 int policy_read(const struct yaml_node *mapping, struct policy *out_policy, struct err *err);
 void policy_fini(struct policy *policy);
 
+/* Whether the policy was changed: a row, or the weight of a memory. */
+bool policy_is_default(const struct policy *policy);
+
 /* What is to be done. loss: NaN if no figure lost. sure: otherwise the verdict is `unknown`. */
 enum action policy_action(const struct policy *policy, enum verdict verdict, double loss,
                           bool sure);

@@ -49,7 +49,8 @@ int report_basis_load_world(const char *const *paths, size_t count, struct repor
     return 0;
 }
 
-int report_basis_load_config(const char *path, struct report_basis *basis, struct err *err)
+static int basis_take_config(const struct yaml_doc *doc, struct report_basis *basis,
+                             struct err *err)
 {
     /* What a survey reads besides (survey/config.c) is known and skipped. */
     static const struct yaml_field keys[] = {{"judge", YAML_NODE, 0, .required = true},
@@ -60,19 +61,34 @@ int report_basis_load_config(const char *path, struct report_basis *basis, struc
                                              {"memory", YAML_NODE, sizeof(void *)},
                                              {"policy", YAML_NODE, 2 * sizeof(void *)}};
     const struct yaml_node *judge_other_policy[3] = {NULL};
+    int rc = yaml_read_fields(yaml_root(doc), keys, COUNT_OF(keys), judge_other_policy, err);
+    return rc ? rc
+              : judge_config_read(judge_other_policy[0], judge_other_policy[2], &basis->config,
+                                  err);
+}
+
+int report_basis_read_config(const char *text, const char *name, struct report_basis *basis,
+                             struct err *err)
+{
+    struct yaml_doc *doc = NULL;
+    int rc = yaml_read_text(text, strlen(text), name, &yaml_limits_config, &doc, err);
+    if (!rc)
+        rc = basis_take_config(doc, basis, err);
+    yaml_destroy(doc);
+    return rc;
+}
+
+int report_basis_load_config(const char *path, struct report_basis *basis, struct err *err)
+{
     struct yaml_doc *doc = NULL;
     char *shipped = NULL;
     int rc = path ? 0 : shipped_path("survey.yaml", &shipped, err);
-    if (rc)
-        return rc;
-    rc = yaml_read_file(path ? path : shipped, &yaml_limits_config, &doc, err);
-    free(shipped);
-    if (rc)
-        return rc;
-    rc = yaml_read_fields(yaml_root(doc), keys, COUNT_OF(keys), judge_other_policy, err);
     if (!rc)
-        rc = judge_config_read(judge_other_policy[0], judge_other_policy[2], &basis->config, err);
+        rc = yaml_read_file(path ? path : shipped, &yaml_limits_config, &doc, err);
+    if (!rc)
+        rc = basis_take_config(doc, basis, err);
     yaml_destroy(doc);
+    free(shipped);
     return rc;
 }
 

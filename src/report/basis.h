@@ -9,7 +9,7 @@
 
 /* Zero-initialised is empty. */
 struct report_basis {
-    struct judge_config config; /* set only by report_basis_load_config */
+    struct judge_config config; /* set only by report_basis_load_config and _read_config */
     struct judge_references references;
     struct inventory baseline;
     bool has_baseline;
@@ -30,6 +30,10 @@ int report_basis_load_world(const char *const *paths, size_t count, struct repor
 
 /* Loads the `judge` mapping of a survey configuration; NULL: the shipped one. */
 int report_basis_load_config(const char *path, struct report_basis *basis, struct err *err);
+
+/* The same from a text. name: what error messages call it. */
+int report_basis_read_config(const char *text, const char *name, struct report_basis *basis,
+                             struct err *err);
 
 /* The basis in the form that the judge takes. config NULL: the one that was loaded here. */
 struct judge_basis report_basis_view(const struct report_basis *basis,

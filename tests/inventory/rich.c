@@ -304,6 +304,7 @@ void rich_inventory(struct inventory *out_inventory)
     v->measured_by = must(mem_array(2, sizeof *v->measured_by));
     v->measured_by[v->measured_by_count++] = copy("0.0.9");
     v->measured_by[v->measured_by_count++] = copy("0.1.0");
+    v->configuration = copy("{judge: {false_alarms: 0.02, metrics: {}}}\n");
     v->total_nodes = 2;
     v->total_ranks = 3;
     v->total_gpus = 3;

@@ -114,7 +114,8 @@ static void layout_is_the_contract(void **state)
     static const char *const lines[] = {
         "gpumemtopo: {schema: 4, version: 0.1.0, generated: \"2026-11-14T12:00:00Z\", command: "
         "[gpumemtopo-survey, \"-o\", a b, \"--seed=1\", \"\"], seed: 18446744073709551615, "
-        "backend: sim, measured_by: [0.0.9, 0.1.0]}\n"
+        "backend: sim, measured_by: [0.0.9, 0.1.0], configuration: "
+        "\"{judge: {false_alarms: 0.02, metrics: {}}}\\n\"}\n"
         "survey: {nodes: 2, ranks: 3, gpus: 3, measured: 2, unmeasured: 1, lost_ranks: 0, "
         "outliers: 1, wall_s: 6.1, exit_code: 4}\n"
         "models:\n"

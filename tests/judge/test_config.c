@@ -16,6 +16,36 @@ static int read_text(const char *text, struct judge_config *config, struct err *
     return rc;
 }
 
+static struct yaml_doc *parsed(const char *text)
+{
+    struct yaml_doc *doc;
+    struct err err = {0};
+    assert_int_equal(yaml_read_text(text, strlen(text), "j.yaml", &yaml_limits_config, &doc, &err),
+                     0);
+    return doc;
+}
+
+/* policy: NULL for none. */
+static void read_both(const char *judge, const char *policy, struct judge_config *config)
+{
+    struct yaml_doc *a = parsed(judge), *b = policy ? parsed(policy) : NULL;
+    struct err err = {0};
+    assert_int_equal(judge_config_read(yaml_root(a), b ? yaml_root(b) : NULL, config, &err), 0);
+    yaml_destroy(a);
+    yaml_destroy(b);
+}
+
+/* What is kept of a configuration is one. */
+static void read_own(const char *own, struct judge_config *config)
+{
+    struct yaml_doc *doc = parsed(own);
+    const struct yaml_node *root = yaml_root(doc);
+    struct err err = {0};
+    assert_int_equal(
+        judge_config_read(yaml_get(root, "judge"), yaml_get(root, "policy"), config, &err), 0);
+    yaml_destroy(doc);
+}
+
 static const struct judge_metric *metric_of(const struct judge_config *config, const char *name)
 {
     for (size_t i = 0; i < config->metric_count; i++)
@@ -95,6 +125,43 @@ static void reads(void **state)
     judge_config_fini(&config);
 }
 
+/* What differs from the defaults is kept, and read again gives the same. */
+static void keeps_what_differs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *judge, *policy, *own;
+    } cases[] = {
+        {"{}", NULL, NULL},
+        {"false_alarms: 0.01\nmetrics: {main.latency: {floor: 0.01}}", "tell: 1 %\n", NULL},
+        {"false_alarms: 0.02", NULL, "{judge: {false_alarms: 0.02, metrics: {}}}\n"},
+        {"gpus_per_node: {viz*: 1, \"*\": 8}", NULL,
+         "{judge: {false_alarms: 0.01, gpus_per_node: {\"viz*\": 1, \"*\": 8}, metrics: {}}}\n"},
+        {"metrics: {l2.line: {floor: 0}, main.latency: {floor: 0.02}, mine: {worse: any, floor: "
+         "0.1}}",
+         NULL,
+         "{judge: {false_alarms: 0.01, metrics: {main.latency: {floor: 0.02}, mine: {worse: any, "
+         "floor: 0.1}}}}\n"},
+        {"{}", "drain: 8 %\ndegraded: {alert: 3 %}\n",
+         "{judge: {false_alarms: 0.01, metrics: {}}, policy: {drain: 8 %, degraded: {alert: 3 "
+         "%}}}\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct judge_config config, again;
+        read_both(cases[i].judge, cases[i].policy, &config);
+        if (!cases[i].own) {
+            assert_null(config.own);
+            judge_config_fini(&config);
+            continue;
+        }
+        assert_string_equal(config.own, cases[i].own);
+        read_own(config.own, &again);
+        assert_string_equal(again.own, cases[i].own);
+        judge_config_fini(&again);
+        judge_config_fini(&config);
+    }
+}
+
 static void refuses(void **state)
 {
     (void)state;
@@ -102,7 +169,6 @@ static void refuses(void **state)
         const char *text, *message;
     } cases[] = {
         {"false_alarms: 2\nmetrics: {}\n", "j.yaml:1:15: false_alarms: 2 is outside 1e-12 to 1"},
-        {"metrics: {}\n", "j.yaml:1:1: key \"false_alarms\" is missing"},
         {"false_alarms: 0.01\nmetrics: {a: {floor: 0}}\n", "j.yaml:2:14: key \"worse\" is missing"},
         {"false_alarms: 0.01\ngpus_per_node: -1\nmetrics: {}\n",
          "j.yaml:2:16: expected a whole number, found \"-1\""},
@@ -133,6 +199,7 @@ static void refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(changes_the_catalogue),
-                                       cmocka_unit_test(reads), cmocka_unit_test(refuses)};
+                                       cmocka_unit_test(reads), cmocka_unit_test(refuses),
+                                       cmocka_unit_test(keeps_what_differs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

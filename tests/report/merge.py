@@ -362,6 +362,34 @@ def case_drain(folder):
         report(there, "validate", "out.yaml")
 
 
+def head_of(path):
+    return path.read_text().split("\n", 1)[0]
+
+
+def case_policy(folder):
+    """Merged inventories are judged by the policy that their surveys had, wherever they are merged."""
+    patient = folder / "patient.yaml"
+    shipped = ROOT / "configs/survey.yaml"
+    patient.write_text("time_limit_s: {quick: 20, standard: 120, full: 1200}\n"
+                       "judge: {}\npolicy: {drain: 60 %}\n")
+    slow = node("n1", 12, "{gpu: 11, kind: slow_dram, share: 0.4}")
+    there = surveyed(folder, "there", [slow], "--config", str(patient))
+    check("policy: {drain: 60 %}" in head_of(there / "out.yaml"), "the policy is not in the inventory")
+    report(there, "merge", "out.yaml", "-o", "merged.yaml")
+    report(there, "merge", "merged.yaml", "-o", "again.yaml")
+    check("policy: {drain: 60 %}" in head_of(there / "again.yaml"), "it is lost by merging")
+    check(not report(there, "drain", "again.yaml").stdout, "a node is drained against the policy")
+    report(there, "merge", "out.yaml", "--config", str(shipped), "-o", "other.yaml", code=3)
+    check("configuration" not in head_of(there / "other.yaml"), "the usual policy is named")
+    surveyed(folder, "usual", [node("n2", 12)], seed=2)
+    said = report(folder, "merge", "there/out.yaml", "usual/out.yaml", "-o", "both.yaml", code=3).stderr
+    check("had different configurations: judged by that of the newest, usual/out.yaml" in said, said)
+    text = (there / "out.yaml").read_text()
+    (there / "bad.yaml").write_text(text.replace("drain: 60 %", "drain: 160 %"))
+    said = report(there, "merge", "bad.yaml", "-o", "no.yaml", code=1).stderr
+    check("its configuration (use --config for another)" in said and "160 %" in said, said)
+
+
 HOSTILE = ["new\nline", "quote\"s'", "<script>alert(1)</script>", "\x1b[2J\x1b[31mred", "$(reboot)",
            "; reboot #", "x" * 255, "../../up", "- {a: b}", "null", "\u202eevil"]
 

@@ -183,18 +183,19 @@ static void merge_report_twice(void *user, const struct merge_entry *kept,
                                                      : "of the same time, comes later by name,");
 }
 
-static int merge_read_config(const struct spool_survey *survey, struct judge_config *out_config,
+/* Reads how the survey of the source was judged. An inventory tells it if that is not the usual
+ * way. */
+static int merge_read_config(const struct merge_source *source, struct report_basis *out_basis,
                              struct err *err)
 {
-    struct yaml_doc *doc = NULL;
-    int rc = yaml_read_text(survey->config_text, strlen(survey->config_text), survey->config_name,
-                            &yaml_limits_config, &doc, err);
-    if (rc)
-        return rc;
-    const struct yaml_node *judge = yaml_get(yaml_root(doc), "judge");
-    rc = judge ? judge_config_read(judge, yaml_get(yaml_root(doc), "policy"), out_config, err)
-               : yaml_error(yaml_root(doc), err, "key \"judge\" is missing");
-    yaml_destroy(doc);
+    const struct spool_survey *survey = &source->spool.survey;
+    const char *own = source->inventory.configuration;
+    if (source->kind == MERGE_SURVEY)
+        return report_basis_read_config(survey->config_text, survey->config_name, out_basis, err);
+    int rc = own ? report_basis_read_config(own, source->name, out_basis, err)
+                 : report_basis_load_config(NULL, out_basis, err);
+    if (rc && own)
+        err_prefix(err, "its configuration (use --config for another)");
     return rc;
 }
 
@@ -204,23 +205,26 @@ static int merge_find_config(const struct report_merge *merge, struct report_bas
 {
     const struct merge_source *newest = NULL;
     bool differ = false;
-    for (size_t i = 0; i < merge->count; i++) {
-        const struct merge_source *source = &merge->sources[i];
-        if (source->kind != MERGE_SURVEY)
+    int rc = 0;
+    for (size_t i = 0; i < merge->count && !rc; i++) { /* by time */
+        struct report_basis other = {0};
+        if (merge->sources[i].kind == MERGE_GPU)
             continue;
-        differ |= newest &&
-                  !str_equal(newest->spool.survey.config_text, source->spool.survey.config_text);
-        newest = newest && newest->time_ms > source->time_ms ? newest : source;
+        rc = merge_read_config(&merge->sources[i], &other, err);
+        differ |= !rc && newest && !str_equal(basis->config.own, other.config.own);
+        judge_config_fini(&basis->config);
+        basis->config = other.config;
+        newest = &merge->sources[i];
     }
-    if (!newest)
-        return report_basis_load_config(NULL, basis, err);
+    if (rc || !newest)
+        return rc ? rc : report_basis_load_config(NULL, basis, err);
     if (differ)
         merge_say(
             merge,
             "the surveys had different configurations: judged by that of the newest, %s; --config "
             "chooses another",
             newest->name);
-    return merge_read_config(&newest->spool.survey, &basis->config, err);
+    return 0;
 }
 
 /* Removes the GPUs of which another file is used. */

@@ -31,11 +31,11 @@ struct report_merge_end {
 struct report_merge_end report_merge_end(const struct report_merge *merge);
 
 /* Judges the GPUs and fills `inventory`, which must be empty, including the exit code. Unless
- * own_config is set, basis->config is loaded from the newest survey. command: for the header if the
- * files are from several surveys. May be called once. */
+ * own_config is set, basis->config is what the newest survey was judged by. command: for the header
+ * if the files are from several surveys. May be called once. */
 struct report_merge_request {
     struct report_basis *basis;
-    bool own_config; /* judge by basis->config, not by the configuration of the survey */
+    bool own_config; /* judge by basis->config, not by that of the newest survey */
     bool ends_now;   /* the survey lasts until now, not until its last result */
     const char *version;
     char *const *command;
