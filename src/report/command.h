@@ -36,7 +36,8 @@ struct command_options {
     const char *order, *html;
     const char *drained;
     const char *store, *gpu, *metric;
-    bool anonymous, compare, json, keep_all, mt4g, old_labels, openmetrics, topology, warn_watch;
+    bool all, anonymous, compare, json, keep_all, mt4g, old_labels, openmetrics, topology,
+        warn_watch;
 };
 
 struct command {

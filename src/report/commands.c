@@ -78,6 +78,11 @@ static int run_html(const struct command_options *options)
     }
 
 static const struct option show_options[] = {
+    {.name = "--all",
+     .offset = offsetof(struct command_options, all),
+     .help = "all attributes of the models, all evidence",
+     .more = "Print all attributes of each model, and of each GPU that is listed its PCI address, "
+             "UUID and all evidence, with what to do next."},
     {.name = "--topology",
      .offset = offsetof(struct command_options, topology),
      .help = "draw the models' memory hierarchies",
@@ -360,7 +365,7 @@ static const struct option undrain_options[] = {
 static const char no_pseudonyms[] = "it names nodes for Slurm, which does not know pseudonyms";
 
 const struct command command_table[] = {
-    {"show", "FILE", "a summary: models, outliers, unmeasured", 1, 1, OPTIONS(show_options),
+    {"show", "FILE", "a summary: what needs action, the models", 1, 1, OPTIONS(show_options),
      command_show},
     {"merge", "DIR|FILE...", "make one inventory from spool files and inventories", 1,
      COMMAND_FILES_MAX, OPTIONS(merge_options), command_merge},

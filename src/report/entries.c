@@ -211,6 +211,67 @@ void report_put_outlier(struct strbuf *out, const struct report_style *style,
         entry_put_advice(out, style, advice_of_gpu(outlier), 6);
 }
 
+/* Of the figures with this cause, the one that deviates most. */
+static const struct inventory_evidence *entry_worst(const struct inventory_outlier *outlier,
+                                                    size_t first, size_t *out_count)
+{
+    const struct inventory_evidence *worst = &outlier->evidence[first];
+    *out_count = 0;
+    for (size_t i = first; i < outlier->evidence_count; i++) {
+        const struct inventory_evidence *other = &outlier->evidence[i];
+        if (!same_cause(&outlier->evidence[first], other))
+            continue;
+        ++*out_count;
+        if (fabs(other->deviation) > fabs(worst->deviation))
+            worst = other;
+    }
+    return worst;
+}
+
+/* "main.latency 682.3 of 593.7 cycles +14.9 %". */
+static void entry_put_of(struct strbuf *out, const struct inventory_evidence *finding)
+{
+    bool bytes = str_equal(finding->unit, "B");
+    text_put_clean(out, finding->metric, NAME_MAX);
+    strbuf_puts(out, " ");
+    text_put_quantity(out, finding->value,
+                      bytes || !isfinite(finding->expected) ? finding->unit : "");
+    if (isfinite(finding->expected)) {
+        strbuf_puts(out, " of ");
+        text_put_quantity(out, finding->expected, finding->unit);
+    }
+    if (isfinite(finding->deviation))
+        strbuf_printf(out, " %+.1f %%", text_percent(finding->deviation));
+}
+
+void report_put_outlier_briefly(struct strbuf *out, const struct report_style *style,
+                                const struct inventory_outlier *outlier, unsigned indent)
+{
+    enum { CAUSES_MAX = 2 };
+    size_t causes = 0;
+    for (size_t i = 0; i < outlier->evidence_count; i++) {
+        struct strbuf line = {0};
+        size_t together;
+        const struct inventory_evidence *worst = entry_worst(outlier, i, &together);
+        if (entry_has_cause_before(outlier, i) || causes++ >= CAUSES_MAX)
+            continue;
+        if (!is_fact(worst) && isfinite(worst->value)) {
+            entry_put_of(&line, worst);
+            if (together > 1)
+                strbuf_printf(&line, " and %zu more", together - 1);
+        }
+        strbuf_puts(&line, line.length ? ": " : "");
+        text_put_clean(&line, worst->cause ? worst->cause : "no cause known", TEXT_MAX);
+        if (causes > 1)
+            strbuf_printf(out, "%*s", (int)indent, "");
+        report_end_line(out, style, &line, indent, indent);
+    }
+    if (causes > CAUSES_MAX)
+        strbuf_printf(out, "%*sand %zu more\n", (int)indent, "", causes - CAUSES_MAX);
+    if (!causes)
+        strbuf_puts(out, "\n");
+}
+
 void report_put_node(struct strbuf *out, const struct report_style *style,
                      const struct inventory_node *node)
 {

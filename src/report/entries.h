@@ -38,6 +38,11 @@ void report_end_line(struct strbuf *out, const struct report_style *style, struc
 void report_put_outlier(struct strbuf *out, const struct report_style *style,
                         const struct inventory_outlier *outlier);
 
+/* The evidence in a line or two: of each cause the worst figure. Each begins at column `indent`, up
+ * to which the caller has filled the first one. */
+void report_put_outlier_briefly(struct strbuf *out, const struct report_style *style,
+                                const struct inventory_outlier *outlier, unsigned indent);
+
 void report_put_node(struct strbuf *out, const struct report_style *style,
                      const struct inventory_node *node);
 void report_put_unmeasured(struct strbuf *out, const struct report_style *style,

@@ -7,11 +7,16 @@
 #include "inventory/inventory.h"
 #include "report/entries.h"
 
-/* Appends counts, models with their memories, outliers, and what could not be measured. As wide as
- * the style says (NULL: REPORT_WIDTH columns, no colour); long lists are shortened; no control
- * characters except line breaks and colours. */
-void report_summary(const struct inventory *inventory, const struct report_style *style,
-                    struct strbuf *out_text);
+/* Appends counts, what needs action, the most severe first, and a few figures of each model, in
+ * about 40 lines. As wide as the style says (NULL: REPORT_WIDTH columns, no colour); long lists are
+ * shortened; no control characters except line breaks and colours. file: where the inventory is,
+ * for the commands that go on with it; NULL: in no file. */
+void report_summary(const struct inventory *inventory, const char *file,
+                    const struct report_style *style, struct strbuf *out_text);
+
+/* The same with all attributes of each model and all evidence. */
+void report_summary_all(const struct inventory *inventory, const struct report_style *style,
+                        struct strbuf *out_text);
 
 /* Appends the probes of a GPU (the slowest one) with their seconds, longest first. Appends nothing
  * if it has no timings. */

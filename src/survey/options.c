@@ -158,6 +158,11 @@ static const struct option survey_rows[] = {
      .offset = offsetof(struct survey_options, html),
      .help = "also write a page",
      .more = "Write the page too, as `gpumemtopo-report html` does."},
+    {.name = "--page",
+     .offset = offsetof(struct survey_options, page),
+     .help = "also write a page beside the inventory",
+     .more = "Write the page beside the inventory: its name ends in .html instead of .yaml. There "
+             "is none if the inventory goes to the standard output."},
     {.name = "--record",
      .argument = "FILE",
      .kind = OPTION_TEXT,

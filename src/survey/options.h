@@ -23,6 +23,7 @@ struct survey_options {
     enum survey_action action;
     const char *output;
     const char *html;
+    bool page; /* beside the inventory, unless html says where */
     const char *config;
     const char *reference;
     const char *baseline;

@@ -91,7 +91,8 @@ static void report_for_people(const struct inventory *inventory, struct strbuf *
     struct judge_config config = {0};
     policy_read(NULL, &config.policy, NULL);
     const struct report_style style = {.width = REPORT_WIDTH, .colour = true, .boxes = true};
-    report_summary(inventory, &style, text);
+    report_summary(inventory, "fleet.yaml", &style, text);
+    report_summary_all(inventory, &style, text);
     for (size_t i = 0; i < inventory->model_count; i++)
         report_topology(&inventory->models[i], &style, text);
     report_diff(inventory, inventory, &config, text, &diff, &err);

@@ -112,6 +112,133 @@ static void advice_is_documented(void **state)
     strbuf_fini(&table);
 }
 
+static void expect_in_order(const char *text, const char *const *parts, size_t count)
+{
+    const char *at = text;
+    for (size_t i = 0; i < count; i++) {
+        const char *found = strstr(at, parts[i]);
+        if (!found)
+            fail_msg("missing or out of order: %s in\n%s", parts[i], text);
+        at = found + 1;
+    }
+}
+
+static void first_what_needs_action(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "3 GPUs on 2 nodes (simulated): 2 measured, 1 not measured; 6.1 s\n",
+        "  1 needs action (1 misconfigured), 1 node to drain; 1 to watch; ",
+        "\nMISCONFIGURED (1): drain the node; set it as on the other GPUs\n",
+        "\n  gpu003 GPU 1         main.bandwidth.read 3051 of 4534 GB/s -32.7 %: memory clock 1593",
+        "\n                       main.bandwidth.read 3051 of 4534 GB/s -32.7 %: no cause known\n",
+        "\nNOT MEASURED\n  gpu003 GPU 2         timed_out: no answer in 120 s during l2.size\n",
+        "\nNODES AND MODELS\n  n1: ",
+        "[degraded: alert]\n  n0:\n",
+        "\n  and 51 more\n",
+        "\nTO WATCH (1): nothing is to be done\n  gpu003 0000:00:00.0",
+        "\nMODELS              NVIDIA H200 (2)\n",
+        "\n  L1 data, each SM  205.1 KiB",
+        "\n  main memory       410.3 ns (noisy)  4534 GB/s\n",
+        "\nNext: gpumemtopo-report show --all fleet.yaml; gpumemtopo-report drain fleet.yaml "
+        "prints",
+    };
+    struct inventory inventory;
+    struct strbuf text = {0};
+    rich_inventory(&inventory);
+    report_summary(&inventory, "fleet.yaml", NULL, &text);
+    expect_in_order(text.data, parts, COUNT_OF(parts));
+    inventory_fini(&inventory);
+    strbuf_fini(&text);
+}
+
+/* The largest loss first; what is only alerted apart; what is an outlier is not listed again. */
+static void outliers_are_sorted(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "7 GPUs on 1 node: 7 measured; 0.0 s\n",
+        "  5 need action (1 failing, 4 degraded), 1 node to drain; 1 to watch; 1 healthy\n",
+        "FAILING (1): drain the node;",
+        "  n GPU 2",
+        "DEGRADED (2): drain the node;",
+        "  n GPU 3",
+        "  n GPU 1",
+        "DEGRADED (2): the node is not drained;",
+        "  n GPU 0",
+        "  n GPU 4",
+        "TO WATCH (1)",
+        "  n GPU 5",
+    };
+    static const struct {
+        enum verdict verdict;
+        double loss;
+        enum action action;
+    } rows[] = {{VERDICT_DEGRADED, 0.04, ACTION_ALERT},
+                {VERDICT_DEGRADED, 0.06, ACTION_DRAIN},
+                {VERDICT_FAILING, NAN, ACTION_DRAIN},
+                {VERDICT_DEGRADED, 0.08, ACTION_DRAIN},
+                {VERDICT_DEGRADED, 0.03, ACTION_ALERT}};
+    char names[7][8];
+    struct inventory_gpu gpus[7] = {0};
+    struct inventory_outlier outliers[COUNT_OF(rows)] = {0};
+    for (int i = 0; i < 7; i++) {
+        snprintf(names[i], sizeof names[i], "GPU-%d", i);
+        gpus[i] = (struct inventory_gpu){.uuid = names[i], .node = (char *)"n", .index = i};
+    }
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        outliers[i] = (struct inventory_outlier){.uuid = names[i],
+                                                 .node = (char *)"n",
+                                                 .verdict = rows[i].verdict,
+                                                 .loss = rows[i].loss,
+                                                 .action = rows[i].action};
+        gpus[i].status = GPU_OUTLIER;
+    }
+    struct inventory_outlier watch[2] = {{.uuid = names[5], .node = (char *)"n"},
+                                         {.uuid = names[2], .node = (char *)"n"}};
+    const struct inventory v = {.total_nodes = 1,
+                                .total_gpus = 7,
+                                .total_measured = 7,
+                                .total_outliers = COUNT_OF(rows),
+                                .gpus = gpus,
+                                .gpu_count = 7,
+                                .outliers = outliers,
+                                .outlier_count = COUNT_OF(rows),
+                                .watch = watch,
+                                .watch_count = 2};
+    struct strbuf text = {0};
+    report_summary(&v, NULL, NULL, &text);
+    expect_in_order(text.data, parts, COUNT_OF(parts));
+    assert_null(strstr(text.data, "Next:"));
+    strbuf_fini(&text);
+}
+
+/* Models stand beside each other as far as the line goes. */
+static void models_fit_the_width(void **state)
+{
+    (void)state;
+    struct inventory_model models[3] = {0};
+    for (size_t i = 0; i < COUNT_OF(models); i++) {
+        models[i] = (struct inventory_model){.id = (char *)"a-model-of-twenty-two", .count = 3};
+        measures_add(&models[i].memory, "main.latency", 1000 + (double)i, "cycles", "m");
+    }
+    const struct inventory v = {.models = models, .model_count = 3};
+    for (unsigned width = 40; width <= 130; width += 30) {
+        const struct report_style style = {.width = width};
+        struct strbuf text = {0};
+        size_t tables = 0;
+        report_summary(&v, NULL, &style, &text);
+        for (const char *line = text.data; *line; line += strcspn(line, "\n") + 1) {
+            assert_true(strcspn(line, "\n") <= width);
+            tables += strncmp(line, "MODELS", 6) == 0;
+        }
+        assert_int_equal(tables, width < 100 ? 3 : width < 130 ? 2 : 1);
+        strbuf_fini(&text);
+    }
+    for (size_t i = 0; i < COUNT_OF(models); i++)
+        measures_fini(&models[i].memory);
+}
+
 static void summary_says_what_matters(void **state)
 {
     (void)state;
@@ -134,14 +261,8 @@ static void summary_says_what_matters(void **state)
     struct inventory inventory;
     struct strbuf text = {0};
     rich_inventory(&inventory);
-    report_summary(&inventory, NULL, &text);
-    const char *at = text.data;
-    for (size_t i = 0; i < COUNT_OF(parts); i++) {
-        const char *found = strstr(at, parts[i]);
-        if (!found)
-            fail_msg("missing or out of order: %s in\n%s", parts[i], text.data);
-        at = found + 1;
-    }
+    report_summary_all(&inventory, NULL, &text);
+    expect_in_order(text.data, parts, COUNT_OF(parts));
     inventory_fini(&inventory);
     strbuf_fini(&text);
 }
@@ -160,7 +281,7 @@ static void summary_says_how_findings_were_confirmed(void **state)
         struct strbuf text = {0};
         rich_inventory(&inventory);
         inventory.outliers[0].evidence[0].confirmed = str_copy(words[i][0]);
-        report_summary(&inventory, NULL, &text);
+        report_summary_all(&inventory, NULL, &text);
         if (!strstr(text.data, words[i][1]))
             fail_msg("missing: %s in\n%s", words[i][1], text.data);
         inventory_fini(&inventory);
@@ -173,7 +294,10 @@ static void empty_inventory_has_a_summary(void **state)
     (void)state;
     struct inventory inventory = {0};
     struct strbuf text = {0};
-    report_summary(&inventory, NULL, &text);
+    report_summary(&inventory, NULL, NULL, &text);
+    assert_string_equal(text.data, "0 GPUs on 0 nodes: 0 measured; 0.0 s\n");
+    strbuf_fini(&text);
+    report_summary_all(&inventory, NULL, &text);
     assert_string_equal(text.data,
                         "0 GPUs on 0 nodes: 0 measured, 0 unmeasured, 0 outliers; 0.0 s\n");
     strbuf_fini(&text);
@@ -187,7 +311,7 @@ static void lost_ranks_are_counted(void **state)
     for (uint32_t lost = 0; lost < COUNT_OF(said); lost++) {
         struct inventory inventory = {.total_lost_ranks = lost};
         struct strbuf text = {0};
-        report_summary(&inventory, NULL, &text);
+        report_summary_all(&inventory, NULL, &text);
         assert_non_null(strstr(text.data, said[lost]));
         strbuf_fini(&text);
     }
@@ -202,7 +326,7 @@ static void busy_ones_are_counted(void **state)
                                     {.status = GPU_OK, .values = &value, .value_count = 1}};
     struct inventory inventory = {.gpus = gpus, .gpu_count = 3, .total_measured = 2};
     struct strbuf text = {0};
-    report_summary(&inventory, NULL, &text);
+    report_summary_all(&inventory, NULL, &text);
     assert_non_null(strstr(text.data, ": 2 measured (1 busy: not judged), 0 unmeasured"));
     strbuf_fini(&text);
 }
@@ -230,7 +354,7 @@ static void long_names_of_kinds_are_whole(void **state)
     for (unsigned width = 40; width <= 200; width += 20) {
         const struct report_style style = {.width = width};
         struct strbuf text = {0}, joined = {0};
-        report_summary(&inventory, &style, &text);
+        report_summary_all(&inventory, &style, &text);
         for (const char *line = text.data; *line; line += strcspn(line, "\n") + 1) {
             int length = (int)strcspn(line, "\n"), blanks = (int)strspn(line, " ");
             assert_true((unsigned)length <= width);
@@ -295,11 +419,13 @@ static void names_cannot_break_the_summary(void **state)
         replace(&v.unmeasured[0].node, name);
         replace(&v.unmeasured[0].uuid, name);
         replace(&v.unmeasured[0].reason, name);
+        v.unmeasured_count = 2; /* the second one has no names at all */
         replace(&v.node_findings[0].node, name);
         replace(&v.node_findings[0].finding, name);
-        report_summary(&v, NULL, &text);
+        report_summary_all(&v, NULL, &text);
+        report_summary(&v, name, NULL, &text);
         assert_tame(text.data, name);
-        assert_true(text.length < 20000);
+        assert_true(text.length < 30000);
         inventory_fini(&v);
         strbuf_fini(&text);
     }
@@ -313,6 +439,9 @@ int main(void)
         cmocka_unit_test(quantities_are_human),
         cmocka_unit_test(percentages_are_cut),
         cmocka_unit_test(foreign_text_is_cleaned),
+        cmocka_unit_test(first_what_needs_action),
+        cmocka_unit_test(outliers_are_sorted),
+        cmocka_unit_test(models_fit_the_width),
         cmocka_unit_test(summary_says_what_matters),
         cmocka_unit_test(summary_says_how_findings_were_confirmed),
         cmocka_unit_test(empty_inventory_has_a_summary),

@@ -103,7 +103,7 @@ with tempfile.TemporaryDirectory() as folder:
         assert sorted(set(who)) == bad, (nodes, inventory["outliers"], inventory["nodes"])
         if watched is not None:
             assert flagged(inventory, "watch") == watched, (nodes, inventory["watch"])
-        text = " ".join(run([report, "show", out]).split())
+        text = " ".join(run([report, "show", "--all", out]).split())
         for word in words:
             assert word in text, (word, text)
         page = os.path.join(folder, "page.html")

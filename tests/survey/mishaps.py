@@ -173,7 +173,13 @@ def case_errors_about_rank(folder):
 
 
 def case_no_page(folder):
-    """No room for the page: the inventory tells what was found, the process that something is missing."""
+    """No room for the page: the inventory tells what was found, the process that something is missing.
+    With --page it is beside the inventory."""
+    write_fleet(folder, [node("n1", 1)])
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "a.b.yaml", "--page", *FAST)
+    check(code == 0 and "page written to a.b.html" in said and (folder / "a.b.html").stat().st_size > 10000, said)
+    code, _, said = survey(folder, 0, "--simulate", "fleet.yaml", "-o", "-", "--page", *FAST)
+    check(code == 0 and "page" not in said and len(list(folder.glob("*.html"))) == 1, said)
     for faults, found, returned in (("", 0, 1), ("{gpu: 1, kind: crash, after: 1}", 4, 4),
                                     ("{gpu: 1, kind: fabric, state: failed}", 3, 3)):
         write_fleet(folder, [node("n1", 2, faults)])

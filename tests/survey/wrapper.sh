@@ -10,6 +10,7 @@ echo 'setup_packages() { :; }; setup_build() { :; }' >"$folder/tools/setup.sh"
 # mpirun with one rank below it; it must not be signalled itself.
 cat >"$folder/bin/mpirun" <<'END'
 #!/bin/sh
+echo "$*" >"$MARKS/arguments"
 case $* in
 --version) echo "${VERSION_OF_MPIRUN:-mpirun (Open MPI) 4.1.4}"; exit 0 ;;
 *--quick*) echo 3 >"$GPUMEMTOPO_EXIT_FILE"; exit 0 ;;
@@ -48,6 +49,13 @@ fail() {
 code=0
 "$folder/survey" --simulate x --quick || code=$?
 [ "$code" -eq 3 ] || fail "exit code of the survey: $code"
+# The page beside the inventory, unless the user names an output.
+grep -q -e '--simulate x --quick --page$' "$folder/arguments" || fail "no page: $(cat "$folder/arguments")"
+for output in -oy "-o y" --output=y "--html y" --quiet; do
+    # shellcheck disable=SC2086 # a flag and its value
+    "$folder/survey" --simulate x --quick $output || true
+    ! grep -q -e --page "$folder/arguments" || fail "a page with $output"
+done
 # Hydra where there is no Open MPI, or where it is asked for.
 [ ! -f "$folder/hydra" ] || fail "Hydra was started"
 for setting in VERSION_OF_MPIRUN="HYDRA build details" GPUMEMTOPO_LAUNCHER=mpiexec.hydra; do

@@ -27,8 +27,7 @@ def lines_of(summary):
 
 
 def check_summary(page):
-    block = re.search(r"^\d+ GPUs on \d+ nodes: .*?(?=^gpumemtopo-survey: inventory written)", read(page),
-                      re.M | re.S)
+    block = re.search(r"^\d+ GPUs on \d+ nodes.*?(?=^Next: |^```)", read(page), re.M | re.S)
     if not block:
         sys.exit(f"{page} quotes no summary")
     rest = iter(lines_of(shown))

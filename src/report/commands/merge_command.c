@@ -37,15 +37,15 @@ static void merge_warn(void *user, const char *text)
     log_warning("%s", text);
 }
 
-static void merge_say_summary(const struct inventory *inventory, const char *output)
+static void merge_say_summary(const struct inventory *inventory, const char *output, bool anonymous)
 {
     struct strbuf text = {0};
     if (strcmp(output, "-") == 0)
         return;
     const struct report_style style = report_style_for(STDERR_FILENO);
-    report_summary(inventory, &style, &text);
-    fputs(text.data, stderr);
+    report_summary(inventory, anonymous ? NULL : output, &style, &text);
     log_info("inventory written to %s", output);
+    fputs(text.data, stderr);
     strbuf_fini(&text);
 }
 
@@ -80,7 +80,7 @@ static int merge_write(struct report_merge *merge, const struct command_options 
         rc = inventory_write_file(&inventory, output, err);
     }
     if (!rc) {
-        merge_say_summary(&inventory, output);
+        merge_say_summary(&inventory, output, options->anonymous);
         *out_code = inventory.exit_code;
     }
     inventory_fini(&inventory);

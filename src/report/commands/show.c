@@ -243,7 +243,10 @@ static int show_one(const struct command_options *options, const struct report_s
     if (code)
         return code;
     if (!options->topology && !options->model) {
-        report_summary(&inventory, style, out);
+        if (options->all)
+            report_summary_all(&inventory, style, out);
+        else
+            report_summary(&inventory, options->anonymous ? NULL : options->files[0], style, out);
     } else if (options->model) {
         const struct inventory_model *model =
             command_model(&inventory, options->model, options->files[0]);

@@ -129,13 +129,28 @@ static void emit_rescue(const struct inventory *inventory)
     free(path);
 }
 
+/* Where the page goes: where --html says, or with --page beside an inventory in a file. NULL: there
+ * is none. Freed with free(). */
+static char *page_path(const struct emit_target *target)
+{
+    const char *output = target->output;
+    size_t length = strlen(output);
+    if (target->options->html)
+        return str_copy(target->options->html);
+    if (!target->options->page || strcmp(output, "-") == 0)
+        return NULL;
+    bool yaml = length > 5 && strcmp(output + length - 5, ".yaml") == 0;
+    return str_format("%.*s.html", (int)(yaml ? length - 5 : length), output);
+}
+
 /* If the page cannot be written, everything else is still written. */
-static bool emit_page(const struct emit_target *target, const struct inventory *inventory)
+static bool emit_page(const struct emit_target *target, const char *path,
+                      const struct inventory *inventory)
 {
     struct strbuf page = {0};
     struct err err = {0};
     report_html(inventory, target->references, NULL, &page);
-    int rc = out_file_write(target->options->html, page.data, page.length, &err);
+    int rc = out_file_write(path, page.data, page.length, &err);
     strbuf_fini(&page);
     if (rc)
         log_failure(&err);
@@ -143,40 +158,45 @@ static bool emit_page(const struct emit_target *target, const struct inventory *
 }
 
 static void emit_summary(const struct emit_target *target, const struct inventory *inventory,
-                         bool page)
+                         const char *page)
 {
     const struct report_style style = report_style_for(STDERR_FILENO);
     struct strbuf summary = {0};
     if (target->options->quiet)
         return;
-    report_summary(inventory, &style, &summary);
-    if (target->slowest)
+    bool in_file = strcmp(target->output, "-") != 0;
+    report_summary(inventory, in_file && !target->options->anonymous ? target->output : NULL,
+                   &style, &summary);
+    if (target->slowest && target->options->verbose)
         report_timing(target->slowest, &summary);
+    if (in_file)
+        log_info("inventory written to %s", target->output);
+    if (page)
+        log_info("page written to %s", page);
     if (summary.data)
         fputs(summary.data, stderr);
     strbuf_fini(&summary);
-    if (strcmp(target->output, "-") != 0)
-        log_info("inventory written to %s", target->output);
-    if (page)
-        log_info("page written to %s", target->options->html);
 }
 
 int emit_write(const struct emit_target *target, const struct inventory *inventory,
                enum survey_exit *out_code, struct err *err)
 {
-    bool page = target->options->html && emit_page(target, inventory);
-    bool missing = target->unrecorded || (target->options->html && !page);
+    char *path = page_path(target);
+    bool page = path && emit_page(target, path, inventory);
+    bool missing = target->unrecorded || (path && !page);
     int rc = inventory_write_checked(inventory, target->output, err);
     if (rc) {
         if (target->unspooled)
             emit_rescue(inventory);
+        free(path);
         return rc;
     }
     /* The exit code in the inventory says what the survey found; failed writes of page and record
      * do not change it. */
     enum survey_exit code = (enum survey_exit)inventory->exit_code;
     *out_code = missing && code == SURVEY_EXIT_OK ? SURVEY_EXIT_NO_REPORT : code;
-    emit_summary(target, inventory, page);
+    emit_summary(target, inventory, page ? path : NULL);
+    free(path);
     return 0;
 }
 
