@@ -74,8 +74,7 @@ void report_put_painted(struct strbuf *buffer, const struct report_style *style,
     report_end_paint(buffer, style);
 }
 
-/* Keeps the text short; the inventory has the rest. */
-enum { FINDINGS_MAX = 4, TOGETHER_MAX = 3, TEXT_MAX = 300, NAME_MAX = 40 };
+enum { TEXT_MAX = 300, NAME_MAX = 40 };
 
 void report_put_count(struct strbuf *out, size_t count, const char *one, const char *many)
 {
@@ -155,13 +154,9 @@ static void entry_put_cause(struct strbuf *out, const struct report_style *style
     for (size_t i = first; i < outlier->evidence_count && !is_fact(finding); i++) {
         if (!same_cause(finding, &outlier->evidence[i]))
             continue;
-        if (together++ < TOGETHER_MAX) {
-            strbuf_puts(&line, together > 1 ? "; " : "");
-            entry_put_figure(&line, &outlier->evidence[i]);
-        }
+        strbuf_puts(&line, together++ ? "; " : "");
+        entry_put_figure(&line, &outlier->evidence[i]);
     }
-    if (together > TOGETHER_MAX)
-        strbuf_printf(&line, " and %zu more", together - TOGETHER_MAX);
     strbuf_puts(&line, together ? ": " : "");
     text_put_clean(&line, finding->cause ? finding->cause : "no cause known", TEXT_MAX);
     strbuf_puts(out, "      ");
@@ -182,7 +177,6 @@ void report_put_outlier(struct strbuf *out, const struct report_style *style,
 {
     const bool acted_on = outlier->action >= ACTION_ALERT;
     struct strbuf line = {0};
-    size_t causes = 0;
     text_put_clean(&line, outlier->node, NAME_MAX);
     strbuf_puts(&line, " ");
     text_put_clean(&line, outlier->pci, 20);
@@ -202,11 +196,8 @@ void report_put_outlier(struct strbuf *out, const struct report_style *style,
     if (acted_on)
         report_end_paint(out, style);
     for (size_t i = 0; i < outlier->evidence_count; i++)
-        if (!entry_has_cause_before(outlier, i) && causes++ < FINDINGS_MAX)
+        if (!entry_has_cause_before(outlier, i))
             entry_put_cause(out, style, outlier, i);
-    if (causes > FINDINGS_MAX)
-        strbuf_printf(out, "      and %zu more %s\n", causes - FINDINGS_MAX,
-                      causes - FINDINGS_MAX == 1 ? "finding" : "findings");
     if (acted_on)
         entry_put_advice(out, style, advice_of_gpu(outlier), 6);
 }
@@ -222,7 +213,7 @@ static const struct inventory_evidence *entry_worst(const struct inventory_outli
         if (!same_cause(&outlier->evidence[first], other))
             continue;
         ++*out_count;
-        if (fabs(other->deviation) > fabs(worst->deviation))
+        if (isnan(worst->deviation) || fabs(other->deviation) > fabs(worst->deviation))
             worst = other;
     }
     return worst;
@@ -258,7 +249,9 @@ void report_put_outlier_briefly(struct strbuf *out, const struct report_style *s
         if (!is_fact(worst) && isfinite(worst->value)) {
             entry_put_of(&line, worst);
             if (together > 1)
-                strbuf_printf(&line, " and %zu more", together - 1);
+                strbuf_printf(&line,
+                              together == 2 ? " and %zu more figure" : " and %zu more figures",
+                              together - 1);
         }
         strbuf_puts(&line, line.length ? ": " : "");
         text_put_clean(&line, worst->cause ? worst->cause : "no cause known", TEXT_MAX);
@@ -267,7 +260,8 @@ void report_put_outlier_briefly(struct strbuf *out, const struct report_style *s
         report_end_line(out, style, &line, indent, indent);
     }
     if (causes > CAUSES_MAX)
-        strbuf_printf(out, "%*sand %zu more\n", (int)indent, "", causes - CAUSES_MAX);
+        strbuf_printf(out, "%*sand %zu more %s\n", (int)indent, "", causes - CAUSES_MAX,
+                      causes - CAUSES_MAX == 1 ? "cause" : "causes");
     if (!causes)
         strbuf_puts(out, "\n");
 }

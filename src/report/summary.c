@@ -9,172 +9,120 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "markup/text.h"
-#include "report/drain.h"
-#include "report/entries.h"
+#include "report/summary_parts.h"
 
 /* Keeps the text short; `show --all` and the inventory have the rest. */
-enum { ENTRIES_MAX = 20, WATCHED_MAX = 3, MODELS_MAX = 8, NAME_MAX = 24, TEXT_MAX = 300 };
+enum { CALLED_MAX = 20, UNMEASURED_MAX = 8, REMARKS_MAX = 8, WATCHED_MAX = 3, NAME_MAX = 24 };
+enum { TEXT_MAX = 300 };
 
-/* How a list of GPUs with a verdict begins, and what is to be done with them in general. */
+/* What is to be done with the GPUs of a verdict in general. */
 static const struct {
     const char *title, *next;
 } headings[VERDICT_COUNT] = {
     [VERDICT_FAILING] = {"FAILING", "reset or replace the GPU"},
     [VERDICT_DEGRADED] = {"DEGRADED", "look at cooling, power and slot, then replace the GPU"},
-    [VERDICT_MISCONFIGURED] = {"MISCONFIGURED", "set it as on the other GPUs"},
-    [VERDICT_MISMATCHED] = {"MISMATCHED", "compare it with what was ordered"},
+    [VERDICT_MISCONFIGURED] = {"MISCONFIGURED", "give the GPU the settings of the others"},
+    [VERDICT_MISMATCHED] = {"MISMATCHED", "compare the GPU with what was ordered"},
     [VERDICT_UNSTEADY] = {"UNSTEADY",
                           "look for other processes and for heat, then survey it again"},
-    [VERDICT_BUILT_SLOWER] = {"BUILT SLOWER", "nothing"},
+    [VERDICT_BUILT_SLOWER] = {"BUILT SLOWER", "the GPU was built so"},
     [VERDICT_UNKNOWN] = {"UNKNOWN", "survey it again"},
 };
 
-static unsigned width_for(const struct report_style *style)
+/* What calls for an action: a GPU, or a node or model as a whole. */
+struct entry {
+    const struct inventory_outlier *gpu; /* NULL: a place */
+    const struct inventory_node *place;
+    enum verdict verdict;
+    enum action action;
+    double loss;
+};
+
+/* By severity; failures without a loss before those with one, places before GPUs. */
+static int by_severity(const void *a, const void *b)
 {
-    return style ? style->width : REPORT_WIDTH;
+    const struct entry *left = a, *right = b;
+    double x = isfinite(left->loss) ? left->loss : 2, y = isfinite(right->loss) ? right->loss : 2;
+    if (left->verdict != right->verdict)
+        return left->verdict < right->verdict ? -1 : 1;
+    if (left->action != right->action)
+        return left->action > right->action ? -1 : 1;
+    if (!left->gpu != !right->gpu)
+        return left->gpu ? 1 : -1;
+    return (x < y) - (x > y);
 }
 
-static bool lists_gpu(const struct inventory_outlier *entries, size_t count, const char *uuid)
+/* Freed with free(). */
+static struct entry *collect_entries(const struct inventory *v, size_t *out_count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (str_equal(entries[i].uuid, uuid))
-            return true;
-    return false;
-}
-
-static void put_headline(struct strbuf *out, const struct report_style *style,
-                         const struct inventory *v)
-{
-    struct strbuf line = {0};
-    size_t busy = 0;
-    for (size_t i = 0; i < v->gpu_count; i++)
-        busy += v->gpus[i].status == GPU_BUSY && v->gpus[i].value_count;
-    report_put_count(&line, v->total_gpus, "GPU", "GPUs");
-    strbuf_puts(&line, " on ");
-    report_put_count(&line, v->total_nodes, "node", "nodes");
-    strbuf_puts(&line, str_equal(v->backend, "sim") ? " (simulated)" : "");
-    strbuf_printf(&line, ": %u measured", v->total_measured);
-    if (busy)
-        strbuf_printf(&line, " (%zu busy: not judged)", busy);
-    if (v->total_unmeasured)
-        strbuf_printf(&line, ", %u not measured", v->total_unmeasured);
-    if (v->total_lost_ranks) {
-        strbuf_puts(&line, ", ");
-        report_put_count(&line, v->total_lost_ranks, "rank lost", "ranks lost");
-    }
-    if (isfinite(v->wall_s))
-        strbuf_printf(&line, "; %.1f s", v->wall_s);
-    report_end_line(out, style, &line, 0, 4);
-}
-
-/* Not listed as an outlier, too. */
-static bool is_watched(const struct inventory *v, size_t i)
-{
-    return !lists_gpu(v->outliers, v->outlier_count, v->watch[i].uuid);
-}
-
-static size_t count_watched(const struct inventory *v)
-{
+    struct entry *entries =
+        mem_array(v->outlier_count + v->node_finding_count + 1, sizeof *entries);
     size_t count = 0;
-    for (size_t i = 0; i < v->watch_count; i++)
-        count += is_watched(v, i);
-    return count;
+    for (size_t i = 0; i < v->outlier_count; i++) {
+        const struct inventory_outlier *gpu = &v->outliers[i];
+        entries[count++] = (struct entry){gpu, NULL, gpu->verdict, gpu->action, gpu->loss};
+    }
+    for (size_t i = 0; i < v->node_finding_count; i++) {
+        const struct inventory_node *place = &v->node_findings[i];
+        if (place->action >= ACTION_ALERT)
+            entries[count++] =
+                (struct entry){NULL, place, place->verdict, place->action, place->loss};
+    }
+    sort_stable(entries, count, sizeof *entries, by_severity);
+    *out_count = count;
+    return entries;
 }
 
-/* GPUs of which nothing is said. */
-static size_t count_healthy(const struct inventory *v)
+/* "demo2 1b:00.0": the domain 0000 is left out. The index of a GPU is no name: that of nvidia-smi
+ * and that of the device file differ on some machines. An instance (MIG) has the UUID only. */
+static void put_place(struct strbuf *out, const char *node, const char *pci, const char *uuid)
 {
-    const char **watched = mem_array(v->watch_count + 1, sizeof *watched);
-    size_t healthy = 0;
-    for (size_t i = 0; i < v->watch_count; i++)
-        watched[i] = v->watch[i].uuid ? v->watch[i].uuid : "";
-    sort_stable(watched, v->watch_count, sizeof *watched, str_item_order);
-    for (size_t i = 0; i < v->gpu_count; i++)
-        healthy +=
-            v->gpus[i].status == GPU_OK && v->gpus[i].uuid &&
-            !bsearch(&v->gpus[i].uuid, watched, v->watch_count, sizeof *watched, str_item_order);
-    free(watched);
-    return healthy;
-}
-
-/* "9 need action (2 failing, 7 degraded), 5 nodes to drain; 1 to watch, 8 healthy". */
-static void put_counts(struct strbuf *out, const struct report_style *style,
-                       const struct inventory *v)
-{
-    struct strbuf line = {0}, refused = {0};
-    struct drain_lines drains;
-    size_t ways = 0, watched = count_watched(v);
-    if (v->total_outliers)
-        strbuf_printf(&line, v->total_outliers == 1 ? "%u needs action" : "%u need action",
-                      v->total_outliers);
-    for (int verdict = 0; verdict < VERDICT_COUNT; verdict++) {
-        size_t count = 0;
-        for (size_t i = 0; i < v->outlier_count; i++)
-            count += v->outliers[i].verdict == (enum verdict)verdict;
-        if (count)
-            strbuf_printf(&line, "%s%zu %s", ways++ ? ", " : " (", count,
-                          verdict_name((enum verdict)verdict));
-    }
-    strbuf_puts(&line, ways ? ")" : v->total_outliers ? "" : "nothing needs action");
-    drain_lines_init(&drains, v, &refused);
-    if (drains.count) {
-        strbuf_puts(&line, ", ");
-        report_put_count(&line, drains.count, "node to drain", "nodes to drain");
-    }
-    drain_lines_fini(&drains);
-    strbuf_fini(&refused);
-    if (watched)
-        strbuf_printf(&line, "; %zu to watch", watched);
-    strbuf_printf(&line, "; %zu healthy", count_healthy(v));
-    strbuf_puts(out, "  ");
-    report_end_line(out, style, &line, 2, 4);
-}
-
-static void put_gaps(struct strbuf *out, const struct report_style *style,
-                     const struct inventory *v)
-{
-    struct strbuf line = {0};
-    if (v->total_unplanned) {
-        strbuf_printf(
-            &line,
-            "GPUs may be missing: the plan of the survey that measured %u of these was not there",
-            v->total_unplanned);
-        report_end_line(out, style, &line, 0, 4);
-    }
-    if (v->unread_files) {
-        strbuf_puts(&line, "GPUs may be missing: ");
-        report_put_count(&line, v->unread_files, "file", "files");
-        strbuf_puts(&line, " could not be read when this inventory was merged");
-        report_end_line(out, style, &line, 0, 4);
-    }
-}
-
-/* "demo2 GPU 1"; where the number is not known, its PCI address, or its UUID. */
-static void put_place(struct strbuf *out, const struct inventory *v, const char *node,
-                      const char *uuid)
-{
-    const struct inventory_gpu *gpu = NULL;
-    for (size_t i = 0; i < v->gpu_count && !gpu && uuid; i++)
-        if (str_equal(v->gpus[i].uuid, uuid))
-            gpu = &v->gpus[i];
+    enum { UUID_COLUMNS = 12 }; /* "MIG-0c607ca4", "0001:1b:00.0" */
+    size_t zeros = pci ? strspn(pci, "0") : 0;
     text_put_clean(out, node, NAME_MAX);
     strbuf_puts(out, " ");
-    if (gpu && gpu->index >= 0)
-        strbuf_printf(out, "GPU %d", (int)gpu->index);
+    if (uuid && (!pci || strncmp(uuid, "MIG-", 4) == 0)) {
+        char *first = str_copy_n(uuid, strnlen(uuid, UUID_COLUMNS));
+        text_put_clean(out, first, UUID_COLUMNS);
+        free(first);
+    } else if (pci)
+        text_put_clean(out, zeros && pci[zeros] == ':' ? pci + zeros + 1 : pci, UUID_COLUMNS);
     else
-        text_put_clean(out, gpu && gpu->pci ? gpu->pci : uuid ? uuid : "unknown GPU", NAME_MAX);
+        strbuf_puts(out, "unknown GPU");
 }
 
-/* Begins an entry; what follows begins at column `indent`. */
-static void put_head(struct strbuf *out, const struct inventory *v, const char *node,
-                     const char *uuid, unsigned indent)
+/* Takes over the place and begins an entry with it; what follows begins at column `indent`. */
+static void put_head(struct strbuf *out, struct strbuf *place, unsigned indent)
+{
+    const unsigned columns = indent - 4;
+    strbuf_puts(out, "  ");
+    if (text_columns(place->data, columns) > columns) {
+        strbuf_puts(out, place->data);
+        strbuf_printf(out, "\n%*s", (int)indent, "");
+    } else {
+        text_put_column(out, place->data, columns);
+        strbuf_puts(out, "  ");
+    }
+    strbuf_fini(place);
+}
+
+static void put_gpu(struct strbuf *out, const struct report_style *style,
+                    const struct inventory_outlier *gpu, unsigned indent)
 {
     struct strbuf place = {0};
-    put_place(&place, v, node, uuid);
-    strbuf_puts(out, "  ");
-    text_put_column(out, place.data, indent - 4);
-    strbuf_puts(out, "  ");
-    strbuf_fini(&place);
+    put_place(&place, gpu->node, gpu->pci, gpu->uuid);
+    put_head(out, &place, indent);
+    report_put_outlier_briefly(out, style, gpu, indent);
+}
+
+static void put_whole(struct strbuf *out, const struct report_style *style,
+                      const struct inventory_node *place, unsigned indent)
+{
+    struct strbuf name = {0}, line = {0};
+    text_put_clean(&name, place->node ? place->node : "as a whole", NAME_MAX);
+    put_head(out, &name, indent);
+    text_put_clean(&line, place->finding, TEXT_MAX);
+    report_end_line(out, style, &line, indent, indent);
 }
 
 static void put_title(struct strbuf *out, const struct report_style *style, enum report_paint paint,
@@ -184,269 +132,187 @@ static void put_title(struct strbuf *out, const struct report_style *style, enum
     report_put_painted(out, style, paint, title);
 }
 
-static void put_more(struct strbuf *out, size_t count)
+static void put_heading(struct strbuf *out, const struct report_style *style,
+                        const struct entry *first, size_t count)
 {
-    if (count > ENTRIES_MAX)
-        strbuf_printf(out, "  and %zu more\n", count - ENTRIES_MAX);
-}
-
-static int by_loss(const void *a, const void *b)
-{
-    const struct inventory_outlier *left = *(const struct inventory_outlier *const *)a;
-    const struct inventory_outlier *right = *(const struct inventory_outlier *const *)b;
-    double x = isfinite(left->loss) ? left->loss : 2, y = isfinite(right->loss) ? right->loss : 2;
-    return (x < y) - (x > y);
-}
-
-/* The outliers with this verdict and this action, the largest loss first. */
-static void put_outliers(struct strbuf *out, const struct report_style *style,
-                         const struct inventory *v, enum verdict verdict, enum action action,
-                         unsigned indent)
-{
-    const struct inventory_outlier **found = mem_array(v->outlier_count + 1, sizeof *found);
+    const bool drain = first->action == ACTION_DRAIN;
+    const char *title = headings[first->verdict].title;
     struct strbuf line = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < v->outlier_count; i++)
-        if (v->outliers[i].verdict == verdict && v->outliers[i].action == action)
-            found[count++] = &v->outliers[i];
-    sort_stable(found, count, sizeof *found, by_loss);
-    if (count) {
-        bool drain = action == ACTION_DRAIN;
-        put_title(out, style, drain ? REPORT_RED : REPORT_YELLOW, headings[verdict].title);
-        strbuf_printf(&line, " (%zu): %s; %s", count,
-                      drain ? "drain the node" : "the node is not drained", headings[verdict].next);
-        report_end_line(out, style, &line, (unsigned)strlen(headings[verdict].title), 4);
+    put_title(out, style, drain ? REPORT_RED : REPORT_YELLOW, title);
+    strbuf_printf(&line, " (%zu): %s; %s", count,
+                  drain ? "drain the node" : "no node is drained for it",
+                  headings[first->verdict].next);
+    report_end_line(out, style, &line, (unsigned)strlen(title), 4);
+}
+
+/* A list for each verdict and action, the most severe first. */
+static void put_called(struct strbuf *out, const struct report_style *style,
+                       const struct inventory *v, unsigned indent)
+{
+    size_t count, shown = 0;
+    struct entry *entries = collect_entries(v, &count);
+    for (size_t first = 0, end; first < count; first = end) {
+        size_t hidden = 0;
+        for (end = first; end < count && entries[end].verdict == entries[first].verdict &&
+                          entries[end].action == entries[first].action;)
+            end++;
+        put_heading(out, style, &entries[first], end - first);
+        for (size_t i = first; i < end; i++)
+            if (shown++ >= CALLED_MAX)
+                hidden++;
+            else if (entries[i].gpu)
+                put_gpu(out, style, entries[i].gpu, indent);
+            else
+                put_whole(out, style, entries[i].place, indent);
+        if (hidden)
+            strbuf_printf(out, "  and %zu more\n", hidden);
     }
-    for (size_t i = 0; i < count && i < ENTRIES_MAX; i++) {
-        put_head(out, v, found[i]->node, found[i]->uuid, indent);
-        report_put_outlier_briefly(out, style, found[i], indent);
+    free(entries);
+}
+
+static const char *pci_of(const struct inventory *v, const char *uuid)
+{
+    for (size_t i = 0; i < v->gpu_count; i++)
+        if (str_equal(v->gpus[i].uuid, uuid))
+            return v->gpus[i].pci;
+    return NULL;
+}
+
+static void put_one_unmeasured(struct strbuf *out, const struct report_style *style,
+                               const struct inventory *v, const struct inventory_unmeasured *gpu,
+                               unsigned indent)
+{
+    struct strbuf place = {0}, line = {0};
+    put_place(&place, gpu->node, gpu->uuid ? pci_of(v, gpu->uuid) : NULL, gpu->uuid);
+    put_head(out, &place, indent);
+    strbuf_puts(&line, gpu_status_name(gpu->status));
+    if (gpu->reason) {
+        strbuf_puts(&line, ": ");
+        text_put_clean(&line, gpu->reason, TEXT_MAX);
     }
-    put_more(out, count);
-    free(found);
+    report_end_line(out, style, &line, indent, indent);
 }
 
 /* GPUs that are among the outliers have been listed with these. */
 static void put_unmeasured(struct strbuf *out, const struct report_style *style,
-                           const struct inventory *v, unsigned indent)
+                           const struct inventory *v, const struct uuid_set *outliers,
+                           unsigned indent)
 {
     size_t count = 0;
     for (size_t i = 0; i < v->unmeasured_count; i++) {
-        const struct inventory_unmeasured *gpu = &v->unmeasured[i];
-        struct strbuf line = {0};
-        if (gpu->uuid && lists_gpu(v->outliers, v->outlier_count, gpu->uuid))
+        if (uuid_set_has(outliers, v->unmeasured[i].uuid))
             continue;
         if (!count)
             put_title(out, style, REPORT_BOLD, "NOT MEASURED\n");
-        if (count++ >= ENTRIES_MAX)
-            continue;
-        put_head(out, v, gpu->node, gpu->uuid, indent);
-        strbuf_puts(&line, gpu_status_name(gpu->status));
-        if (gpu->reason) {
-            strbuf_puts(&line, ": ");
-            text_put_clean(&line, gpu->reason, TEXT_MAX);
-        }
-        report_end_line(out, style, &line, indent, indent);
+        if (count++ < UNMEASURED_MAX)
+            put_one_unmeasured(out, style, v, &v->unmeasured[i], indent);
     }
-    put_more(out, count);
+    if (count > UNMEASURED_MAX)
+        strbuf_printf(out, "  and %zu more\n", count - UNMEASURED_MAX);
 }
 
-static void put_finding(struct strbuf *out, const struct report_style *style,
-                        const struct inventory_node *place)
-{
-    struct strbuf line = {0};
-    if (place->node) {
-        text_put_clean(&line, place->node, NAME_MAX);
-        strbuf_puts(&line, ": ");
-    }
-    text_put_clean(&line, place->finding, TEXT_MAX);
-    if (place->action >= ACTION_ALERT)
-        strbuf_printf(&line, " [%s: %s]", verdict_name(place->verdict), action_name(place->action));
-    strbuf_puts(out, "  ");
-    report_end_line(out, style, &line, 2, 4);
-}
-
-/* Those that call for an action first. */
-static void put_findings(struct strbuf *out, const struct report_style *style,
-                         const struct inventory *v)
+/* What is only told of nodes and models. */
+static void put_remarks(struct strbuf *out, const struct report_style *style,
+                        const struct inventory *v)
 {
     size_t count = 0;
-    if (v->node_finding_count)
-        put_title(out, style, REPORT_BOLD, "NODES AND MODELS\n");
-    for (int action = ACTION_DRAIN; action >= ACTION_NOTHING; action--)
-        for (size_t i = 0; i < v->node_finding_count; i++)
-            if (v->node_findings[i].action == (enum action)action && count++ < ENTRIES_MAX)
-                put_finding(out, style, &v->node_findings[i]);
-    put_more(out, count);
-}
-
-static void put_watched(struct strbuf *out, const struct report_style *style,
-                        const struct inventory *v, unsigned indent)
-{
-    const size_t count = count_watched(v);
-    if (!count)
-        return;
-    put_title(out, style, REPORT_BOLD, "TO WATCH");
-    strbuf_printf(out, " (%zu): nothing is to be done\n", count);
-    for (size_t i = 0; i < v->watch_count && count <= WATCHED_MAX; i++) {
-        if (!is_watched(v, i))
+    for (size_t i = 0; i < v->node_finding_count; i++) {
+        const struct inventory_node *place = &v->node_findings[i];
+        struct strbuf line = {0};
+        if (place->action >= ACTION_ALERT)
             continue;
-        put_head(out, v, v->watch[i].node, v->watch[i].uuid, indent);
-        report_put_outlier_briefly(out, style, &v->watch[i], indent);
+        if (!count)
+            put_title(out, style, REPORT_BOLD, "NODES AND MODELS\n");
+        if (count++ >= REMARKS_MAX)
+            continue;
+        if (place->node) {
+            text_put_clean(&line, place->node, NAME_MAX);
+            strbuf_puts(&line, ": ");
+        }
+        text_put_clean(&line, place->finding, TEXT_MAX);
+        strbuf_puts(out, "  ");
+        report_end_line(out, style, &line, 2, 4);
     }
+    if (count > REMARKS_MAX)
+        strbuf_printf(out, "  and %zu more\n", count - REMARKS_MAX);
 }
 
-/* The columns of the name, if they are more than `before`. */
-static unsigned wider(const char *name, unsigned before, unsigned most)
+/* GPUs that are among the outliers have been listed with these. */
+static void put_watched(struct strbuf *out, const struct report_style *style,
+                        const struct inventory *v, const struct uuid_set *outliers, unsigned indent)
 {
-    unsigned columns = text_columns(name ? name : "-", most);
-    columns = columns < most ? columns : most;
-    return columns > before ? columns : before;
+    size_t count = 0;
+    for (size_t i = 0; i < v->watch_count; i++) {
+        if (uuid_set_has(outliers, v->watch[i].uuid))
+            continue;
+        if (!count) {
+            put_title(out, style, REPORT_BOLD, "TO WATCH");
+            strbuf_puts(out, ": nothing is to be done\n");
+        }
+        if (count++ < WATCHED_MAX)
+            put_gpu(out, style, &v->watch[i], indent);
+    }
+    if (count > WATCHED_MAX)
+        strbuf_printf(out, "  and %zu more\n", count - WATCHED_MAX);
 }
 
-/* The column at which the texts of all entries begin. */
+/* The column at which the texts of all entries begin: behind the longest place, but not too far. */
 static unsigned entries_indent(const struct inventory *v, const struct report_style *style)
 {
-    enum { NUMBER = 6, ADDRESS = 12, AROUND = 5 }; /* "GPU 15", "0000:0b:00.0" */
-    unsigned most = width_for(style) / 2 < NAME_MAX ? width_for(style) / 2 : NAME_MAX;
-    unsigned widest = 0, gpu = NUMBER;
-    for (size_t i = 0; i < v->gpu_count; i++)
-        gpu = v->gpus[i].index < 0 ? ADDRESS : gpu;
-    for (size_t i = 0; i < v->outlier_count; i++)
-        widest = wider(v->outliers[i].node, widest, most);
-    for (size_t i = 0; i < v->watch_count && v->watch_count <= WATCHED_MAX; i++)
-        widest = wider(v->watch[i].node, widest, most);
-    for (size_t i = 0; i < v->unmeasured_count; i++) {
-        widest = wider(v->unmeasured[i].node, widest, most);
-        gpu = v->unmeasured[i].uuid ? gpu : ADDRESS;
+    enum { PCI = 7, UUID = 12, AROUND = 5, LEAST = 12 }; /* "1b:00.0", "MIG-0c607ca4" */
+    const unsigned most = (style ? style->width : REPORT_WIDTH) / 3;
+    unsigned widest = 0, gpu = PCI;
+    for (size_t i = 0; i < v->gpu_count; i++) {
+        const char *node = v->gpus[i].node ? v->gpus[i].node : "-", *uuid = v->gpus[i].uuid;
+        unsigned columns = text_columns(node, NAME_MAX);
+        widest = columns > widest ? columns : widest;
+        if (!v->gpus[i].pci || (uuid && strncmp(uuid, "MIG-", 4) == 0))
+            gpu = UUID;
     }
-    return widest + gpu + AROUND;
+    widest = (widest < NAME_MAX ? widest : NAME_MAX) + gpu + AROUND;
+    return widest < LEAST ? LEAST : widest < most ? widest : most;
 }
 
-/* The rows of the table of models: the figures of a memory that are there are its cell. */
-static const struct {
-    const char *title;
-    const char *figures[3];
-} rows[] = {
-    {"L1 data, each SM", {"l1_data.size", "l1_data.latency", "l1_data.bandwidth.read"}},
-    {"L2", {"l2.size", "l2.latency", "l2.bandwidth.read"}},
-    {"main memory", {"main.size", "main.latency", "main.bandwidth.read"}},
-    {"link to the host", {NULL, "host.latency", "host.bandwidth.h2d"}},
-};
-enum { ROWS = COUNT_OF(rows), TITLE_COLUMNS = 18, GAP = 3 };
-
-static void put_figure(struct strbuf *cell, const struct inventory_model *model, const char *metric)
+/* The path as one word of a shell; empty if it cannot be one that is easy to read. */
+static void put_path(struct strbuf *out, const char *path)
 {
-    const struct measure *m = metric ? measures_get(&model->memory, metric) : NULL;
-    if (!m || m->kind != MEASURE_NUMBER || !measure_status_valued(m->status))
-        return;
-    const struct measure *caches =
-        strcmp(metric, "l1_data.size") == 0 ? measures_get(&model->memory, "l1_data.per_sm") : NULL;
-    double ns = fact_number(facts_get(&m->notes, "ns"));
-    bool in_ns = isfinite(ns) && (metric[0] == 'm' || metric[0] == 'h');
-    strbuf_puts(cell, cell->length ? "  " : "");
-    strbuf_puts(cell, m->bound == MEASURE_AT_LEAST ? ">= " : "");
-    if (caches && caches->value > 1)
-        strbuf_printf(cell, "%.0f x ", caches->value);
-    text_put_quantity(cell, in_ns ? ns : m->value, in_ns ? "ns" : m->unit);
-    strbuf_puts(cell, m->status == MEASURE_NOISY ? " (noisy)" : "");
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "/._-+,:@%=";
+    enum { PATH_COLUMNS_MAX = 200 };
+    struct strbuf clean = {0};
+    text_put_clean(&clean, path, PATH_COLUMNS_MAX);
+    if (str_equal(clean.data, path) && !strchr(path, '\'') && path[0] != '-')
+        strbuf_printf(out, path[strspn(path, plain)] ? "'%s'" : "%s", path);
+    strbuf_fini(&clean);
 }
 
-/* Row 0 of a column is the name of the model. */
-struct column {
-    struct strbuf cells[ROWS + 1];
-    unsigned width;
-};
-
-static void column_fill(struct column *column, const struct inventory_model *model, unsigned most)
+/* A command in a line, however long it is: it is to be copied. */
+static void put_next(struct strbuf *out, const struct inventory *v, const char *file)
 {
-    text_put_clean(&column->cells[0], model->name ? model->name : model->id, most);
-    strbuf_printf(&column->cells[0], " (%u)", model->count);
-    for (size_t row = 0; row < ROWS; row++) {
-        struct strbuf *cell = &column->cells[row + 1];
-        for (size_t i = 0; i < COUNT_OF(rows[row].figures); i++)
-            put_figure(cell, model, rows[row].figures[i]);
-        strbuf_puts(cell, cell->length ? "" : "-");
+    struct strbuf path = {0};
+    put_path(&path, file);
+    if (path.length) {
+        strbuf_printf(out, "\nNext: gpumemtopo-report show --all %s\n", path.data);
+        if (!v->anonymous && summary_count_drained(v))
+            strbuf_printf(out, "      gpumemtopo-report drain %s    # prints commands\n",
+                          path.data);
     }
-    for (size_t row = 0; row <= ROWS; row++) {
-        unsigned columns = text_columns(column->cells[row].data, most);
-        column->width = columns > column->width ? columns : column->width;
-    }
-    column->width = column->width < most ? column->width : most;
-}
-
-/* As many models beside each other as the width holds; returns how many. */
-static size_t put_models_beside(struct strbuf *out, const struct report_style *style,
-                                const struct inventory_model *models, size_t count)
-{
-    struct column columns[MODELS_MAX] = {0};
-    unsigned width = width_for(style), used = TITLE_COLUMNS + 2;
-    size_t shown = 0;
-    while (shown < count && shown < MODELS_MAX) {
-        struct column *column = &columns[shown];
-        column_fill(column, &models[shown], width - TITLE_COLUMNS - 2);
-        if (shown && used + GAP + column->width > width)
-            break;
-        used += column->width + (shown ? GAP : 0);
-        shown++;
-    }
-    for (size_t row = 0; row <= ROWS; row++) {
-        strbuf_puts(out, row ? "  " : "\n");
-        if (!row)
-            report_begin_paint(out, style, REPORT_BOLD);
-        text_put_column(out, row ? rows[row - 1].title : "MODELS", TITLE_COLUMNS + (row ? 0 : 2));
-        for (size_t i = 0; i < shown; i++) {
-            strbuf_printf(out, "%*s", i ? GAP : 0, "");
-            if (i + 1 < shown)
-                text_put_column(out, columns[i].cells[row].data, columns[i].width);
-            else
-                text_put_clean(out, columns[i].cells[row].data, columns[i].width);
-        }
-        if (!row)
-            report_end_paint(out, style);
-        strbuf_puts(out, "\n");
-    }
-    for (size_t i = 0; i < MODELS_MAX; i++)
-        for (size_t row = 0; row <= ROWS; row++)
-            strbuf_fini(&columns[i].cells[row]);
-    return shown;
-}
-
-static void put_models(struct strbuf *out, const struct report_style *style,
-                       const struct inventory *v)
-{
-    size_t shown = 0;
-    while (shown < v->model_count && shown < MODELS_MAX)
-        shown += put_models_beside(out, style, &v->models[shown], v->model_count - shown);
-    if (shown < v->model_count)
-        strbuf_printf(out, "  and %zu more models\n", v->model_count - shown);
+    strbuf_fini(&path);
 }
 
 void report_summary(const struct inventory *inventory, const char *file,
                     const struct report_style *style, struct strbuf *out_text)
 {
     const struct inventory *v = inventory;
-    unsigned indent = entries_indent(v, style);
-    put_headline(out_text, style, v);
-    if (v->total_gpus)
-        put_counts(out_text, style, v);
-    put_gaps(out_text, style, v);
-    for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
-        for (int action = ACTION_DRAIN; action >= ACTION_ALERT; action--)
-            put_outliers(out_text, style, v, (enum verdict)verdict, (enum action)action, indent);
-    put_unmeasured(out_text, style, v, indent);
-    put_findings(out_text, style, v);
-    put_watched(out_text, style, v, indent);
-    put_models(out_text, style, v);
-    if (!file)
-        return;
-    struct strbuf line = {0};
-    strbuf_puts(&line, "Next: gpumemtopo-report show --all ");
-    text_put_clean(&line, file, TEXT_MAX);
-    if (inventory_action(v) == ACTION_DRAIN) {
-        strbuf_puts(&line, "; gpumemtopo-report drain ");
-        text_put_clean(&line, file, TEXT_MAX);
-        strbuf_puts(&line, " prints what drains the nodes");
-    }
-    strbuf_puts(out_text, "\n");
-    report_end_line(out_text, style, &line, 0, 4);
+    const unsigned indent = entries_indent(v, style);
+    struct uuid_set outliers = uuid_set_of(v->outliers, v->outlier_count);
+    summary_put_head(out_text, style, v);
+    put_called(out_text, style, v, indent);
+    put_unmeasured(out_text, style, v, &outliers, indent);
+    put_remarks(out_text, style, v);
+    put_watched(out_text, style, v, &outliers, indent);
+    summary_put_models(out_text, style, v);
+    if (file)
+        put_next(out_text, v, file);
+    uuid_set_fini(&outliers);
 }

@@ -10,8 +10,8 @@
 #include "base/sort.h"
 #include "catalogue/facts.h"
 #include "markup/text.h"
-#include "report/drain.h"
 #include "report/entries.h"
+#include "report/summary_parts.h"
 
 enum { INDENT = 5 };
 
@@ -49,62 +49,8 @@ void report_timing(const struct gpu_result *slowest, struct strbuf *out_text)
     free(laps);
 }
 
-/* Keeps the text short; the inventory has the rest. */
 /* KIND_MAX: names of models and kinds, which may be long (MIG, vGPU) and are wrapped. */
-enum { ENTRIES_MAX = 30, WATCHED_MAX = 3, NAME_MAX = 40, KIND_MAX = 160, MEMORY_COLUMNS = 14 };
-
-/* GPUs that were measured although another process computed on them. */
-static size_t summary_count_busy(const struct inventory *inventory)
-{
-    size_t busy = 0;
-    for (size_t i = 0; i < inventory->gpu_count; i++)
-        busy += inventory->gpus[i].status == GPU_BUSY && inventory->gpus[i].value_count;
-    return busy;
-}
-
-static void summary_put_headline(struct strbuf *out, const struct report_style *style,
-                                 const struct inventory *inventory)
-{
-    struct strbuf line = {0};
-    report_put_count(&line, inventory->total_gpus, "GPU", "GPUs");
-    strbuf_puts(&line, " on ");
-    report_put_count(&line, inventory->total_nodes, "node", "nodes");
-    size_t busy = summary_count_busy(inventory);
-    strbuf_printf(&line, ": %u measured", inventory->total_measured);
-    if (busy)
-        strbuf_printf(&line, " (%zu busy: not judged)", busy);
-    strbuf_printf(&line, ", %u unmeasured, ", inventory->total_unmeasured);
-    report_put_count(&line, inventory->total_outliers, "outlier", "outliers");
-    struct drain_lines drains;
-    struct strbuf refused = {0};
-    drain_lines_init(&drains, inventory, &refused);
-    strbuf_fini(&refused);
-    if (drains.count) {
-        strbuf_puts(&line, ", ");
-        report_put_count(&line, drains.count, "node to drain", "nodes to drain");
-    }
-    drain_lines_fini(&drains);
-    if (inventory->total_lost_ranks) {
-        strbuf_puts(&line, ", ");
-        report_put_count(&line, inventory->total_lost_ranks, "rank lost", "ranks lost");
-    }
-    if (isfinite(inventory->wall_s))
-        strbuf_printf(&line, "; %.1f s", inventory->wall_s);
-    report_end_line(out, style, &line, 0, 4);
-    if (inventory->total_unplanned) {
-        strbuf_printf(
-            &line,
-            "GPUs may be missing: the plan of the survey that measured %u of these was not there",
-            inventory->total_unplanned);
-        report_end_line(out, style, &line, 0, 4);
-    }
-    if (inventory->unread_files) {
-        strbuf_puts(&line, "GPUs may be missing: ");
-        report_put_count(&line, inventory->unread_files, "file", "files");
-        strbuf_puts(&line, " could not be read when this inventory was merged");
-        report_end_line(out, style, &line, 0, 4);
-    }
-}
+enum { NAME_MAX = 40, KIND_MAX = 160, MEMORY_COLUMNS = 14 };
 
 /* The length of "l1_data" in "l1_data.size". */
 static size_t memory_length(const char *metric)
@@ -228,66 +174,38 @@ static void summary_put_model(struct strbuf *out, const struct report_style *sty
     summary_put_populations(out, style, model);
 }
 
-/* Prints "Title:" before the first entry of a list. Beyond the limit prints "and N more" and
- * returns true: the list ends. */
-static bool frame_entry(struct strbuf *out, const struct report_style *style, const char *title,
-                        size_t i, size_t count)
+/* Prints "Title:" before the first entry of a list. */
+static void put_title(struct strbuf *out, const struct report_style *style, const char *title,
+                      size_t i)
 {
-    if (i == 0) {
-        strbuf_puts(out, "\n");
-        report_put_painted(out, style, REPORT_BOLD, title);
-        strbuf_puts(out, ":\n");
-    }
-    if (i < ENTRIES_MAX)
-        return false;
-    strbuf_printf(out, "  and %zu more\n", count - i);
-    return true;
-}
-
-/* Prints the findings if there are few GPUs, else their number. */
-static void summary_put_watched(struct strbuf *out, const struct report_style *style,
-                                const struct inventory *inventory)
-{
-    struct strbuf line = {0};
-    size_t count = inventory->watch_count;
-    report_put_count(&line, count, "GPU is worth a look, and nothing is to be done",
-                     "GPUs are worth a look, and nothing is to be done");
-    strbuf_puts(&line, count > WATCHED_MAX ? ": see `watch` in the inventory" : "");
+    if (i)
+        return;
     strbuf_puts(out, "\n");
-    report_put_painted(out, style, REPORT_BOLD, "Watch");
-    strbuf_puts(out, ": ");
-    report_end_line(out, style, &line, 7, 4);
-    for (size_t i = 0; i < count && count <= WATCHED_MAX; i++)
-        report_put_outlier(out, style, &inventory->watch[i]);
+    report_put_painted(out, style, REPORT_BOLD, title);
+    strbuf_puts(out, ":\n");
 }
 
 void report_summary_all(const struct inventory *inventory, const struct report_style *style,
                         struct strbuf *out_text)
 {
     const struct inventory *v = inventory;
-    summary_put_headline(out_text, style, v);
-    for (size_t i = 0; i < v->model_count; i++) {
-        if (i == ENTRIES_MAX) {
-            strbuf_printf(out_text, "\nand %zu more models\n", v->model_count - i);
-            break;
-        }
+    summary_put_head(out_text, style, v);
+    for (size_t i = 0; i < v->model_count; i++)
         summary_put_model(out_text, style, &v->models[i]);
-    }
     for (size_t i = 0; i < v->outlier_count; i++) {
-        if (frame_entry(out_text, style, "Outliers", i, v->outlier_count))
-            break;
+        put_title(out_text, style, "Outliers", i);
         report_put_outlier(out_text, style, &v->outliers[i]);
     }
     for (size_t i = 0; i < v->node_finding_count; i++) {
-        if (frame_entry(out_text, style, "Places", i, v->node_finding_count))
-            break;
+        put_title(out_text, style, "Places", i);
         report_put_node(out_text, style, &v->node_findings[i]);
     }
     for (size_t i = 0; i < v->unmeasured_count; i++) {
-        if (frame_entry(out_text, style, "Unmeasured", i, v->unmeasured_count))
-            break;
+        put_title(out_text, style, "Unmeasured", i);
         report_put_unmeasured(out_text, style, &v->unmeasured[i]);
     }
-    if (v->watch_count)
-        summary_put_watched(out_text, style, v);
+    for (size_t i = 0; i < v->watch_count; i++) {
+        put_title(out_text, style, "To watch: nothing is to be done", i);
+        report_put_outlier(out_text, style, &v->watch[i]);
+    }
 }

@@ -387,7 +387,17 @@ def case_policy(folder):
     text = (there / "out.yaml").read_text()
     (there / "bad.yaml").write_text(text.replace("drain: 60 %", "drain: 160 %"))
     said = report(there, "merge", "bad.yaml", "-o", "no.yaml", code=1).stderr
-    check("its configuration (use --config for another)" in said and "160 %" in said, said)
+    check("(--config chooses another one)" in said and "bad.yaml, configuration:1:" in said and "160 %" in said, said)
+    # What is not used ends nothing; an anonymous file says nothing of the policy.
+    bad = re.sub(r"generated: \"\d+", "generated: \"2020", (there / "bad.yaml").read_text())
+    (folder / "bad.yaml").write_text(bad)
+    said = report(folder, "merge", "bad.yaml", "there/out.yaml", "-o", "good.yaml").stderr
+    check("different configurations: judged by that of the newest, there/out.yaml" in said, said)
+    report(folder, "merge", "there/out.yaml", "--anonymous", "-o", "zz.yaml")
+    check("configuration" not in head_of(folder / "zz.yaml"), "an anonymous file has the configuration")
+    said = report(folder, "merge", "zz.yaml", "there/out.yaml", "-o", "good.yaml").stderr
+    check("different" not in said, said)
+
 
 
 HOSTILE = ["new\nline", "quote\"s'", "<script>alert(1)</script>", "\x1b[2J\x1b[31mred", "$(reboot)",

@@ -279,10 +279,10 @@ def check_text():
     for part in "one array", "constant L1", "main memory", "host link", "driver says", "simulated", data["gpumemtopo"]["generated"]:
         assert part in page, part
     regions = re.findall(r'<i([^>]*) title="region 1: ([\d.]+)"', (folder / "single.html").read_text())
-    assert regions == [(" class=w", "730.0"), (" class=a", "4080.0"), ("", "4310.0")], regions
+    assert regions == [(" class=d4", "730.0"), (" class=d0", "4080.0"), (" class=d0", "4310.0")], regions
     text = (folder / "single.html").read_text()
-    assert '<i class=b title="SM 1: 80.0">' in text, "bandwidth of the SMs"
-    assert "Latency of 2 SMs (columns) to 3 regions of the memory (rows, 2.0 GiB apart), 690 (light) to 718" in text
+    assert '<i class=d0 title="SM 1: 80.0">' in text, "bandwidth of the SMs"
+    assert "Latency of 2 SMs (columns) to 3 regions of the memory (rows, 2.0 GiB apart), 690 (faint) to 718" in text
     links = (folder / "linked.html").read_text()
     links = links[links.index("<section id=links>"):]
     assert links.index("<h3>n1</h3>") < links.index("<h3>n0</h3>"), "nodes with findings come first"
@@ -308,7 +308,8 @@ def check_h200(chromium):
     for cells in colours:
         cycles = [float(cell.split()[2]) for cell in cells]
         painted = {cell.split(maxsplit=3)[3] for cell in cells}
-        wanted = {sum(value / min(cycles) - 1 > step for step in (0.01, 0.03, 0.1, 0.3)) for value in cycles}
+        low, high = min(cycles), max(cycles)
+        wanted = {int(min(5 * (value - low) / (high - low), 4)) if high > 1.01 * low else 0 for value in cycles}
         assert len(cells) == 132 and len(painted) == len(wanted), (painted, wanted)
 
 
@@ -350,7 +351,7 @@ def check_die(chromium, model):
                                                                        p.getAttribute('d')])} })()""")
     assert drawn["box"] == [len(rows), len(rows[0])], drawn["box"]
     assert f"Latency of {len(rows)} SMs (columns) to {len(rows[0])} groups of L2 slices (rows)" in drawn["text"]
-    ends = re.search(r"(\d+) \(light\) to (\d+) cycles", drawn["text"])
+    ends = re.search(r"(\d+) \(faint\) to (\d+) cycles", drawn["text"])
     assert [float(end) for end in ends.groups()] == [lowest, highest], (ends, lowest, highest)
     cells = {}
     for opacity, path in drawn["levels"]:
@@ -367,7 +368,7 @@ def check_memory(chromium, number, model):
     whole = model["memory"]["main"]["whole"]
     wanted = [whole["latency"]["map"], whole["slow_regions"]["read_map"], whole["slow_regions"]["write_map"]]
     shown = chromium.run("""Array.from(document.querySelectorAll('#m%d .map:has(i[title^=region])'), (m) => [
-      m.previousElementSibling.textContent, Array.from(m.children, (i) => i.title)])""" % number)
+      m.previousElementSibling.previousElementSibling.textContent, Array.from(m.children, (i) => i.title)])""" % number)
     assert len(shown) == 3, shown
     for (label, titles), values, unit in zip(shown, wanted, ("cycles", "GB/s read", "GB/s written")):
         assert titles == [f"region {i}: {value:.1f}" for i, value in enumerate(values)], label

@@ -54,7 +54,8 @@ def columns_of(line):
 
 
 def widest(text):
-    return max(columns_of(line) for line in text.splitlines())
+    """Commands are to be copied, so they are never broken."""
+    return max(columns_of(line) for line in text.splitlines() if "gpumemtopo-report " not in line)
 
 
 def framed(text):

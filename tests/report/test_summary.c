@@ -128,25 +128,27 @@ static void first_what_needs_action(void **state)
     (void)state;
     static const char *const parts[] = {
         "3 GPUs on 2 nodes (simulated): 2 measured, 1 not measured; 6.1 s\n",
-        "  1 needs action (1 misconfigured), 1 node to drain; 1 to watch; ",
-        "\nMISCONFIGURED (1): drain the node; set it as on the other GPUs\n",
-        "\n  gpu003 GPU 1         main.bandwidth.read 3051 of 4534 GB/s -32.7 %: memory clock 1593",
-        "\n                       main.bandwidth.read 3051 of 4534 GB/s -32.7 %: no cause known\n",
-        "\nNOT MEASURED\n  gpu003 GPU 2         timed_out: no answer in 120 s during l2.size\n",
-        "\nNODES AND MODELS\n  n1: ",
-        "[degraded: alert]\n  n0:\n",
-        "\n  and 51 more\n",
-        "\nTO WATCH (1): nothing is to be done\n  gpu003 0000:00:00.0",
+        "  1 GPU and 1 node need action (1 degraded, 1 misconfigured), 1 node to drain; 1 to watch",
+        "\nDEGRADED (1): no node is drained for it; look at cooling,",
+        "\n  n1 ",
+        "\nMISCONFIGURED (1): drain the node; give the GPU the settings of the others\n",
+        "\n  gpu003 01:00.0  main.bandwidth.read 3051 of 4534 GB/s -32.7 %: memory clock 1593",
+        "\n                  main.bandwidth.read 3051 of 4534 GB/s -32.7 %: no cause known\n",
+        "\nNOT MEASURED\n  gpu003 ",
+        "timed_out: no answer in 120 s during l2.size\n",
+        "\nNODES AND MODELS\n  n0:\n",
+        "\n  and 62 more\n",
+        "\nTO WATCH: nothing is to be done\n  gpu003 00:00.0",
         "\nMODELS              NVIDIA H200 (2)\n",
-        "\n  L1 data, each SM  205.1 KiB",
-        "\n  main memory       410.3 ns (noisy)  4534 GB/s\n",
-        "\nNext: gpumemtopo-report show --all fleet.yaml; gpumemtopo-report drain fleet.yaml "
-        "prints",
+        "\n  L1 data           132 x 205.1 KiB\n",
+        "\n  main memory       410.3 ns (noisy), 4534 GB/s\n",
+        "\nNext: gpumemtopo-report show --all 'my fleet.yaml'\n",
+        "\n      gpumemtopo-report drain 'my fleet.yaml'    # prints commands\n",
     };
     struct inventory inventory;
     struct strbuf text = {0};
     rich_inventory(&inventory);
-    report_summary(&inventory, "fleet.yaml", NULL, &text);
+    report_summary(&inventory, "my fleet.yaml", NULL, &text);
     expect_in_order(text.data, parts, COUNT_OF(parts));
     inventory_fini(&inventory);
     strbuf_fini(&text);
@@ -158,17 +160,18 @@ static void outliers_are_sorted(void **state)
     (void)state;
     static const char *const parts[] = {
         "7 GPUs on 1 node: 7 measured; 0.0 s\n",
-        "  5 need action (1 failing, 4 degraded), 1 node to drain; 1 to watch; 1 healthy\n",
+        "  5 GPUs and 1 node need action (1 failing, 5 degraded), 2 nodes to drain; 1 to watch; 1 ",
         "FAILING (1): drain the node;",
-        "  n GPU 2",
-        "DEGRADED (2): drain the node;",
-        "  n GPU 3",
-        "  n GPU 1",
-        "DEGRADED (2): the node is not drained;",
-        "  n GPU 0",
-        "  n GPU 4",
-        "TO WATCH (1)",
-        "  n GPU 5",
+        "  n 02:00.0 ",
+        "DEGRADED (3): drain the node;",
+        "  m          all of it",
+        "  n 03:00.0 ",
+        "  n 01:00.0 ",
+        "DEGRADED (2): no node is drained for it;",
+        "  n 00:00.0 ",
+        "  n 04:00.0 ",
+        "TO WATCH",
+        "  n 05:00.0 ",
     };
     static const struct {
         enum verdict verdict;
@@ -179,23 +182,30 @@ static void outliers_are_sorted(void **state)
                 {VERDICT_FAILING, NAN, ACTION_DRAIN},
                 {VERDICT_DEGRADED, 0.08, ACTION_DRAIN},
                 {VERDICT_DEGRADED, 0.03, ACTION_ALERT}};
-    char names[7][8];
+    char names[7][8], pci[7][16];
     struct inventory_gpu gpus[7] = {0};
     struct inventory_outlier outliers[COUNT_OF(rows)] = {0};
     for (int i = 0; i < 7; i++) {
         snprintf(names[i], sizeof names[i], "GPU-%d", i);
-        gpus[i] = (struct inventory_gpu){.uuid = names[i], .node = (char *)"n", .index = i};
+        snprintf(pci[i], sizeof pci[i], "0000:%02x:00.0", i);
+        gpus[i] = (struct inventory_gpu){.uuid = names[i], .node = (char *)"n", .pci = pci[i]};
     }
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         outliers[i] = (struct inventory_outlier){.uuid = names[i],
                                                  .node = (char *)"n",
+                                                 .pci = pci[i],
                                                  .verdict = rows[i].verdict,
                                                  .loss = rows[i].loss,
                                                  .action = rows[i].action};
         gpus[i].status = GPU_OUTLIER;
     }
-    struct inventory_outlier watch[2] = {{.uuid = names[5], .node = (char *)"n"},
+    struct inventory_outlier watch[2] = {{.uuid = names[5], .node = (char *)"n", .pci = pci[5]},
                                          {.uuid = names[2], .node = (char *)"n"}};
+    struct inventory_node node = {.node = (char *)"m",
+                                  .finding = (char *)"all of it",
+                                  .verdict = VERDICT_DEGRADED,
+                                  .loss = 0.01,
+                                  .action = ACTION_DRAIN};
     const struct inventory v = {.total_nodes = 1,
                                 .total_gpus = 7,
                                 .total_measured = 7,
@@ -204,6 +214,8 @@ static void outliers_are_sorted(void **state)
                                 .gpu_count = 7,
                                 .outliers = outliers,
                                 .outlier_count = COUNT_OF(rows),
+                                .node_findings = &node,
+                                .node_finding_count = 1,
                                 .watch = watch,
                                 .watch_count = 2};
     struct strbuf text = {0};
@@ -243,7 +255,7 @@ static void summary_says_what_matters(void **state)
 {
     (void)state;
     static const char *const parts[] = {
-        "3 GPUs on 2 nodes: 2 measured, 1 unmeasured, 1 outlier, 1 node to drain; 6.1 s\n",
+        "3 GPUs on 2 nodes (simulated): 2 measured, 1 not measured; 6.1 s\n",
         "\nNVIDIA H200 (nvidia-h200), 2 measured\n",
         "\n  l1_data        size 205.1 KiB, reach at least ",
         "shared_with",
@@ -254,9 +266,8 @@ static void summary_says_what_matters(void **state)
         "main.bandwidth.read 3051 GB/s, expected 4534 GB/s (-32.7 %): memory clock 1593 MHz,",
         ": no cause known\n",
         "\nPlaces:\n",
-        "  and 41 more\n",
         "\nUnmeasured:\n  gpu003 GPU-00000002: timed_out, no answer in 120 s during l2.size\n",
-        "\nWatch: 1 GPU is worth a look, and nothing is to be done\n  gpu",
+        "\nTo watch: nothing is to be done:\n  gpu",
     };
     struct inventory inventory;
     struct strbuf text = {0};
@@ -298,16 +309,15 @@ static void empty_inventory_has_a_summary(void **state)
     assert_string_equal(text.data, "0 GPUs on 0 nodes: 0 measured; 0.0 s\n");
     strbuf_fini(&text);
     report_summary_all(&inventory, NULL, &text);
-    assert_string_equal(text.data,
-                        "0 GPUs on 0 nodes: 0 measured, 0 unmeasured, 0 outliers; 0.0 s\n");
+    assert_string_equal(text.data, "0 GPUs on 0 nodes: 0 measured; 0.0 s\n");
     strbuf_fini(&text);
 }
 
 static void lost_ranks_are_counted(void **state)
 {
     (void)state;
-    static const char *const said[] = {"outliers; 0.0 s", "outliers, 1 rank lost; 0.0 s",
-                                       "outliers, 2 ranks lost; 0.0 s"};
+    static const char *const said[] = {"measured; 0.0 s", "measured, 1 rank lost; 0.0 s",
+                                       "measured, 2 ranks lost; 0.0 s"};
     for (uint32_t lost = 0; lost < COUNT_OF(said); lost++) {
         struct inventory inventory = {.total_lost_ranks = lost};
         struct strbuf text = {0};
@@ -327,7 +337,7 @@ static void busy_ones_are_counted(void **state)
     struct inventory inventory = {.gpus = gpus, .gpu_count = 3, .total_measured = 2};
     struct strbuf text = {0};
     report_summary_all(&inventory, NULL, &text);
-    assert_non_null(strstr(text.data, ": 2 measured (1 busy: not judged), 0 unmeasured"));
+    assert_non_null(strstr(text.data, ": 2 measured (1 busy: not judged); "));
     strbuf_fini(&text);
 }
 
@@ -423,7 +433,7 @@ static void names_cannot_break_the_summary(void **state)
         replace(&v.node_findings[0].node, name);
         replace(&v.node_findings[0].finding, name);
         report_summary_all(&v, NULL, &text);
-        report_summary(&v, name, NULL, &text);
+        report_summary(&v, "fleet.yaml", NULL, &text);
         assert_tame(text.data, name);
         assert_true(text.length < 30000);
         inventory_fini(&v);

@@ -4,8 +4,8 @@
 #include "base/mem.h"
 
 /* A counter that is lower afterwards began again. */
-static void add(struct measures *measures, const char *metric, const char *method, uint64_t before,
-                uint64_t after, uint32_t n)
+static void add_rise(struct measures *measures, const char *metric, const char *method,
+                     uint64_t before, uint64_t after, uint32_t n)
 {
     uint64_t came = after - (after < before ? 0 : before);
     struct measure *m = measures_add(measures, metric, (double)came, "", method);
@@ -17,8 +17,8 @@ static void add(struct measures *measures, const char *metric, const char *metho
 void ecc_counts_add(struct measures *measures, const char *corrected, const char *uncorrected,
                     const struct device_ecc *before, const struct device_ecc *after, uint32_t n)
 {
-    add(measures, corrected, "corrected ECC errors, after the test less before it",
-        before->corrected, after->corrected, n);
-    add(measures, uncorrected, "uncorrectable ECC errors, after the test less before it",
-        before->uncorrected, after->uncorrected, n);
+    add_rise(measures, corrected, "corrected ECC errors, after the test less before it",
+             before->corrected, after->corrected, n);
+    add_rise(measures, uncorrected, "uncorrectable ECC errors, after the test less before it",
+             before->uncorrected, after->uncorrected, n);
 }

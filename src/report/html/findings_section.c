@@ -69,7 +69,7 @@ static void verdict_put(struct strbuf *out, enum verdict verdict, double loss, e
 {
     strbuf_printf(out, " <span class=kind>%s", verdict_name(verdict));
     if (isfinite(loss))
-        strbuf_printf(out, ", %.1f&nbsp;%%", 100 * loss);
+        strbuf_printf(out, ", %.1f&nbsp;%%", text_percent(loss));
     strbuf_printf(out, "</span> <span class=kind>%s</span></h3>\n", action_name(action));
 }
 
@@ -188,16 +188,28 @@ static void outliers_put_overview(struct strbuf *out, const struct html_data *da
                      "<span class=good>&#9482;</span> <span class=dim>expected.</span></p>\n");
 }
 
+static void outliers_put_none(struct strbuf *out, const struct inventory *v)
+{
+    strbuf_puts(out, v->total_measured == 1
+                         ? "<p>None. A single GPU has no peers: it was compared with rules, "
+                           "specifications and, where a file of them was given, GPUs elsewhere."
+                         : "<p>None: no measured GPU calls for an action.");
+    if (v->watch_count) {
+        strbuf_puts(out, " <a href=#watch>");
+        html_count(out, v->watch_count, "GPU is", "GPUs are");
+        strbuf_puts(out, " to watch</a>.");
+    }
+    strbuf_puts(out, "</p>\n");
+}
+
 void html_outliers(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
     strbuf_puts(out, "<section id=outliers><h2>Outliers</h2>\n");
-    if (!v->total_outliers)
-        strbuf_puts(out,
-                    v->total_measured > 1 ? "<p>None: no measured GPU differs from its peers.</p>\n"
-                    : v->total_measured == 1 ? "<p>None. A single GPU has no peers: it was held "
-                                               "against rules and references only.</p>\n"
-                                             : "<p>No GPU was measured.</p>\n");
+    if (!v->total_outliers && !v->total_measured)
+        strbuf_puts(out, "<p>No GPU was measured.</p>\n");
+    else if (!v->total_outliers)
+        outliers_put_none(out, v);
     else if (!data->card_count)
         strbuf_puts(out, "<p>All of them belong to a place below.</p>\n");
     else

@@ -29,9 +29,9 @@ static void map_put_gpu(struct strbuf *out, const struct html_data *data,
     if (odd && odd->evidence_count) {
         strbuf_puts(out, ", ");
         html_text(out, odd->evidence[0].metric, HTML_NAME);
+        if (isfinite(odd->evidence[0].score))
+            strbuf_printf(out, ", score %.3g", odd->evidence[0].score);
     }
-    if (isfinite(gpu->score))
-        strbuf_printf(out, ", score %.3g", gpu->score);
     strbuf_puts(out, "\">");
     if (gpu->has_card)
         strbuf_printf(out, "<a href=#o%td>!</a></i>", gpu->outlier - data->inventory->outliers);

@@ -10,12 +10,33 @@
 #include "html_script.h"
 #include "markup/html.h"
 #include "report/html/sections.h"
+#include "report/summary.h"
 
+/* section: what a click leads to; NULL: nothing. */
 static void headline_put_tile(struct strbuf *out, size_t count, const char *one, const char *many,
-                              bool alarming)
+                              bool alarming, const char *section)
 {
-    strbuf_printf(out, "<li><b%s>%zu</b>%s</li>", alarming && count ? " class=bad" : "", count,
-                  count == 1 ? one : many);
+    bool link = section && count;
+    strbuf_puts(out, "<li>");
+    if (link)
+        strbuf_printf(out, "<a href=#%s>", section);
+    strbuf_printf(out, "<b%s>%zu</b>%s%s</li>", alarming && count ? " class=bad" : "", count,
+                  count == 1 ? one : many, link ? "</a>" : "");
+}
+
+/* The verdict in one sentence. */
+static void page_put_verdict(struct strbuf *out, const struct inventory *v)
+{
+    struct strbuf text = {0};
+    report_verdict(v, &text);
+    strbuf_puts(out, "<p class=verdict>Of ");
+    html_count(out, v->total_gpus, "GPU", "GPUs");
+    strbuf_puts(out, " on ");
+    html_count(out, v->total_nodes, "node", "nodes");
+    strbuf_puts(out, ": ");
+    html_text(out, text.data, HTML_SENTENCE);
+    strbuf_puts(out, ".</p>\n");
+    strbuf_fini(&text);
 }
 
 static void page_put_headline(struct strbuf *out, const struct inventory *v)
@@ -23,20 +44,23 @@ static void page_put_headline(struct strbuf *out, const struct inventory *v)
     strbuf_puts(out, "<header><h1>GPU memory survey</h1>\n");
     if (str_equal(v->backend, "sim"))
         strbuf_puts(out, "<p class=note>These GPUs are simulated.</p>\n");
+    page_put_verdict(out, v);
     strbuf_puts(out, "<ul class=tiles>");
-    headline_put_tile(out, v->total_gpus, "GPU", "GPUs", false);
-    headline_put_tile(out, v->total_nodes, "node", "nodes", false);
-    headline_put_tile(out, v->model_count, "model", "models", false);
+    headline_put_tile(out, v->total_gpus, "GPU", "GPUs", false, "gpus");
+    headline_put_tile(out, v->total_nodes, "node", "nodes", false, v->gpu_count ? "map" : NULL);
+    headline_put_tile(out, v->model_count, "model", "models", false, "m0");
     headline_put_tile(out, v->total_outliers, "outlier", "outliers",
-                      inventory_action(v) == ACTION_DRAIN);
-    headline_put_tile(out, v->total_unmeasured, "unmeasured", "unmeasured", true);
+                      inventory_action(v) == ACTION_DRAIN, "outliers");
+    headline_put_tile(out, v->watch_count, "to watch", "to watch", false, "watch");
+    headline_put_tile(out, v->total_unmeasured, "unmeasured", "unmeasured", true,
+                      v->unmeasured_count ? "unmeasured" : NULL);
     if (v->total_lost_ranks)
-        headline_put_tile(out, v->total_lost_ranks, "rank lost", "ranks lost", true);
+        headline_put_tile(out, v->total_lost_ranks, "rank lost", "ranks lost", true, NULL);
     if (v->total_unplanned)
         headline_put_tile(out, v->total_unplanned, "GPU without a plan", "GPUs without a plan",
-                          true);
+                          true, NULL);
     if (v->unread_files)
-        headline_put_tile(out, v->unread_files, "file not read", "files not read", true);
+        headline_put_tile(out, v->unread_files, "file not read", "files not read", true, NULL);
     strbuf_puts(out, "<li class=when><b>");
     html_text(out, v->generated, HTML_NAME);
     strbuf_puts(out, "</b>");
@@ -48,15 +72,18 @@ static void page_put_headline(struct strbuf *out, const struct inventory *v)
 static void page_put_navigation(struct strbuf *out, const struct html_data *data)
 {
     const struct inventory *v = data->inventory;
-    strbuf_puts(out, "<nav><a href=#outliers>Outliers</a>");
+    strbuf_puts(out, "<nav>");
+    if (v->gpu_count)
+        strbuf_puts(out, "<a href=#map>Map</a>");
+    strbuf_puts(out, "<a href=#outliers>Outliers</a>");
     if (v->node_finding_count)
         strbuf_puts(out, "<a href=#places>Places</a>");
     if (data->racks)
         strbuf_puts(out, "<a href=#racks>Racks</a>");
-    if (v->gpu_count)
-        strbuf_puts(out, "<a href=#map>Map</a>");
     if (v->unmeasured_count)
         strbuf_puts(out, "<a href=#unmeasured>Unmeasured</a>");
+    if (v->watch_count)
+        strbuf_puts(out, "<a href=#watch>To watch</a>");
     for (size_t i = 0; i < v->model_count; i++) {
         strbuf_printf(out, "<a href=#m%zu>", i);
         html_text(out, v->models[i].name ? v->models[i].name : v->models[i].id, HTML_NAME);
@@ -143,10 +170,10 @@ void report_html(const struct inventory *inventory, const struct judge_reference
     html_page_begin(out_page, "GPU memory survey", html_script_hash);
     page_put_headline(out_page, inventory);
     page_put_navigation(out_page, &data);
+    html_heat(out_page, &data);
     html_outliers(out_page, &data);
     html_places(out_page, &data);
     html_racks(out_page, &data);
-    html_heat(out_page, &data);
     html_unmeasured(out_page, &data);
     html_watch(out_page, &data);
     html_links(out_page, &data);

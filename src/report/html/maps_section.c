@@ -14,27 +14,51 @@ struct place_map {
     const char *note;
     const char *place; /* what each number belongs to */
     const char *unit;
-    bool rates; /* higher is better */
 };
-static const struct place_map sm_maps[] = {{"sm", "map", "SM", "cycles", false},
-                                           {"l2", "map", "SM", "cycles", false}};
+static const struct place_map sm_maps[] = {{"sm", "map", "SM", "cycles"},
+                                           {"l2", "map", "SM", "cycles"}};
 static const struct place_map bandwidth_maps[] = {
-    {"die.bandwidth.alone", "map", "SM", "GB/s, each SM alone", true},
-    {"die.bandwidth.together", "map", "SM", "GB/s, all SMs together", true},
-    {"die.bandwidth.group", "map", "group", "GB/s, the SMs of a group together", true},
+    {"die.bandwidth.alone", "map", "SM", "GB/s, each SM alone"},
+    {"die.bandwidth.together", "map", "SM", "GB/s, all SMs together"},
+    {"die.bandwidth.group", "map", "group", "GB/s, the SMs of a group together"},
 };
 static const struct place_map cluster_maps[] = {
-    {"cluster.latency", "map", "SM", "cycles to an SM of the usual distance", false}};
+    {"cluster.latency", "map", "SM", "cycles to an SM of the usual distance"}};
 static const struct place_map memory_maps[] = {
-    {"main.whole.latency", "map", "region", "cycles", false},
-    {"main.whole.slow_regions", "read_map", "region", "GB/s read", true},
-    {"main.whole.slow_regions", "write_map", "region", "GB/s written", true},
+    {"main.whole.latency", "map", "region", "cycles"},
+    {"main.whole.slow_regions", "read_map", "region", "GB/s read"},
+    {"main.whole.slow_regions", "write_map", "region", "GB/s written"},
 };
+
+/* Shades of one colour, since nothing is wrong with an SM that is farther away than another one. */
+enum { SHADES = 5 };
+
+/* Figures that differ by less stand for the same. */
+static const double ALIKE = 0.01;
+
+static int place_map_shade(double low, double high, double value)
+{
+    if (high <= low * (1 + ALIKE))
+        return 0;
+    return (int)fmin(SHADES * (value - low) / (high - low), SHADES - 1);
+}
+
+static void place_map_put_key(struct strbuf *out, const struct place_map *map, double low,
+                              double high)
+{
+    if (high <= low * (1 + ALIKE)) {
+        strbuf_puts(out, "<p class=key>alike within 1&nbsp;%</p>\n");
+        return;
+    }
+    strbuf_printf(out, "<p class=key>%.1f", low);
+    for (int shade = 0; shade < SHADES; shade++)
+        strbuf_printf(out, "<i class=d%d></i>", shade);
+    strbuf_printf(out, "%.1f %s</p>\n", high, map->unit);
+}
 
 static void place_map_put(struct strbuf *out, const struct place_map *map, const char *metric,
                           const double *values, size_t count)
 {
-    static const double steps[HTML_SHADES] = {0.01, 0.03, 0.1, 0.3};
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < count; i++) {
         low = isnan(values[i]) ? 0 : fmin(low, values[i]);
@@ -44,11 +68,12 @@ static void place_map_put(struct strbuf *out, const struct place_map *map, const
         return;
     strbuf_puts(out, "<h4>");
     html_text(out, metric, HTML_NAME);
-    strbuf_printf(out, ": %.1f to %.1f %s</h4><div class=map>", low, high, map->unit);
+    strbuf_printf(out, ": %.1f to %.1f %s</h4>", low, high, map->unit);
+    place_map_put_key(out, map, low, high);
+    strbuf_puts(out, "<div class=map>");
     for (size_t i = 0; i < count; i++)
-        strbuf_printf(out, "<i%s title=\"%s %zu: %.1f\"></i>",
-                      html_shade(map->rates ? high / values[i] - 1 : values[i] / low - 1, steps),
-                      map->place, i, values[i]);
+        strbuf_printf(out, "<i class=d%d title=\"%s %zu: %.1f\"></i>",
+                      place_map_shade(low, high, values[i]), map->place, i, values[i]);
     strbuf_puts(out, "</div>\n");
 }
 
@@ -70,16 +95,12 @@ static void place_maps_put(struct strbuf *out, const struct inventory_model *mod
         size_t places = 0;
         const double *values =
             place_map_is_of(map, m) ? facts_numbers(&m->notes, map->note, &places) : NULL;
-        bool groups = values && !map->rates && (!m->unit || strcmp(m->unit, "cycles") != 0);
+        bool groups =
+            values && strncmp(map->unit, "cycles", 6) == 0 && !str_equal(m->unit, "cycles");
         if (!values || groups) /* groups of SMs have a map too, of another kind */
             continue;
         if (!begun)
-            strbuf_printf(out,
-                          "<details><summary>Map of the %s</summary><p class=key>Slower than the "
-                          "fastest one by:<i></i>up to 1&nbsp;%%<i class=w></i>3&nbsp;%%"
-                          "<i class=a></i>10&nbsp;%%<i class=b></i>30&nbsp;%%<i class=c></i>more"
-                          "</p>\n",
-                          title);
+            strbuf_printf(out, "<details><summary>Map of the %s</summary>\n", title);
         begun = true;
         place_map_put(out, map, m->metric, values, places);
     }
@@ -157,7 +178,7 @@ static void die_put_slices(struct strbuf *out, const struct inventory_model *mod
         return;
     strbuf_printf(out,
                   "<details><summary>Map of the die</summary><p>Latency of %zu SMs (columns) to "
-                  "%zu groups of L2 slices (rows), %.0f (light) to %.0f cycles (dark)</p>\n",
+                  "%zu groups of L2 slices (rows), %.0f (faint) to %.0f cycles (strong)</p>\n",
                   map.sms, map.groups, map.low, map.high);
     die_map_put(out, &map, "group of slices");
 }
@@ -171,8 +192,8 @@ static void die_put_regions(struct strbuf *out, const struct inventory_model *mo
     strbuf_printf(
         out,
         "<details><summary>Map of SMs and memory</summary><p>Latency of %zu SMs (columns) "
-        "to %zu regions of the memory (rows, %.1f GiB apart), %.0f (light) to %.0f cycles "
-        "(dark)%s</p>\n",
+        "to %zu regions of the memory (rows, %.1f GiB apart), %.0f (faint) to %.0f cycles "
+        "(strong)%s</p>\n",
         map.sms, map.groups, fact_number(facts_get(&m->notes, "region_bytes")) / (1 << 30), map.low,
         map.high, model->count > 1 ? "; of the GPU with the median latency" : "");
     die_map_put(out, &map, "region of the memory");

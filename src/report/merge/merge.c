@@ -183,8 +183,16 @@ static void merge_report_twice(void *user, const struct merge_entry *kept,
                                                      : "of the same time, comes later by name,");
 }
 
-/* Reads how the survey of the source was judged. An inventory tells it if that is not the usual
- * way. */
+/* Whether the source says how its survey was judged. An anonymous inventory does not, since that
+ * may name nodes. */
+static bool source_tells_config(const struct merge_source *source)
+{
+    return source->kind == MERGE_SURVEY ||
+           (source->kind == MERGE_INVENTORY && !source->inventory.anonymous);
+}
+
+/* Reads how the survey of the source was judged. An inventory says only what differs from the
+ * defaults. */
 static int merge_read_config(const struct merge_source *source, struct report_basis *out_basis,
                              struct err *err)
 {
@@ -192,39 +200,48 @@ static int merge_read_config(const struct merge_source *source, struct report_ba
     const char *own = source->inventory.configuration;
     if (source->kind == MERGE_SURVEY)
         return report_basis_read_config(survey->config_text, survey->config_name, out_basis, err);
-    int rc = own ? report_basis_read_config(own, source->name, out_basis, err)
-                 : report_basis_load_config(NULL, out_basis, err);
-    if (rc && own)
-        err_prefix(err, "its configuration (use --config for another)");
+    char *name = str_format("%s, configuration", source->name);
+    int rc = report_basis_read_config(own ? own : "judge: {}", name, out_basis, err);
+    if (rc)
+        err_prefix(err, "(--config chooses another one)");
+    free(name);
     return rc;
 }
 
-/* Uses the configuration of the newest survey, or the shipped one if no survey is known. */
+/* Whether another survey was judged otherwise, or not so that it can be read. */
+static bool merge_configs_differ(const struct report_merge *merge, const struct judge_config *used)
+{
+    bool differ = false;
+    for (size_t i = 0; i < merge->count && !differ; i++) {
+        struct report_basis other = {0};
+        struct err ignored = {0};
+        if (!source_tells_config(&merge->sources[i]))
+            continue;
+        differ = merge_read_config(&merge->sources[i], &other, &ignored) ||
+                 !str_equal(used->own, other.config.own);
+        judge_config_fini(&other.config);
+    }
+    return differ;
+}
+
+/* Uses the configuration of the newest survey, or the shipped one if no survey tells its own. */
 static int merge_find_config(const struct report_merge *merge, struct report_basis *basis,
                              struct err *err)
 {
     const struct merge_source *newest = NULL;
-    bool differ = false;
-    int rc = 0;
-    for (size_t i = 0; i < merge->count && !rc; i++) { /* by time */
-        struct report_basis other = {0};
-        if (merge->sources[i].kind == MERGE_GPU)
-            continue;
-        rc = merge_read_config(&merge->sources[i], &other, err);
-        differ |= !rc && newest && !str_equal(basis->config.own, other.config.own);
-        judge_config_fini(&basis->config);
-        basis->config = other.config;
-        newest = &merge->sources[i];
-    }
-    if (rc || !newest)
-        return rc ? rc : report_basis_load_config(NULL, basis, err);
-    if (differ)
+    for (size_t i = 0; i < merge->count; i++) /* by time */
+        if (source_tells_config(&merge->sources[i]))
+            newest = &merge->sources[i];
+    if (!newest)
+        return report_basis_load_config(NULL, basis, err);
+    int rc = merge_read_config(newest, basis, err);
+    if (!rc && merge_configs_differ(merge, &basis->config))
         merge_say(
             merge,
             "the surveys had different configurations: judged by that of the newest, %s; --config "
             "chooses another",
             newest->name);
-    return 0;
+    return rc;
 }
 
 /* Removes the GPUs of which another file is used. */

@@ -133,14 +133,16 @@ static void emit_rescue(const struct inventory *inventory)
  * is none. Freed with free(). */
 static char *page_path(const struct emit_target *target)
 {
-    const char *output = target->output;
+    const char *output = target->output, *end = strrchr(output, '.');
     size_t length = strlen(output);
     if (target->options->html)
         return str_copy(target->options->html);
-    if (!target->options->page || strcmp(output, "-") == 0)
+    bool in_file = strcmp(output, "-") != 0 && strncmp(output, "/dev/", 5) != 0;
+    if (!target->options->page || !in_file)
         return NULL;
-    bool yaml = length > 5 && strcmp(output + length - 5, ".yaml") == 0;
-    return str_format("%.*s.html", (int)(yaml ? length - 5 : length), output);
+    if (end && (strcmp(end, ".yaml") == 0 || strcmp(end, ".yml") == 0))
+        length = (size_t)(end - output);
+    return str_format("%.*s.html", (int)length, output);
 }
 
 /* If the page cannot be written, everything else is still written. */
