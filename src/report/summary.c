@@ -293,7 +293,7 @@ static void put_next(struct strbuf *out, const struct inventory *v, const char *
     put_path(&path, file);
     if (path.length) {
         strbuf_printf(out, "\nNext: gpumemtopo-report show --all %s\n", path.data);
-        if (!v->anonymous && summary_count_drained(v))
+        if (summary_count_drained(v))
             strbuf_printf(out, "      gpumemtopo-report drain %s    # prints commands\n",
                           path.data);
     }
@@ -312,7 +312,7 @@ void report_summary(const struct inventory *inventory, const char *file,
     put_remarks(out_text, style, v);
     put_watched(out_text, style, v, &outliers, indent);
     summary_put_models(out_text, style, v);
-    if (file)
+    if (file && !v->anonymous) /* the path may be a name */
         put_next(out_text, v, file);
     uuid_set_fini(&outliers);
 }

@@ -93,14 +93,14 @@ def check_jobs():
     assert "surveyed by another pod" in done.stderr and first.read_bytes() == before, done
     survey_node("n2", code=0)
     done = merged(0)
-    assert "16 GPUs on 2 nodes: 16 measured" in done.stdout, done
+    assert "16 GPUs on 2 nodes (simulated): 16 measured" in done.stdout, done
     (out / env["RUN"] / "n2.yaml").unlink()
     survey_node("n2", FAILING)
     merged(3)
     (out / env["RUN"] / "n2.yaml").unlink()
     survey_node("n2", CRASHED)
     done = merged(4)
-    assert "1 unmeasured" in done.stdout, done
+    assert "1 not measured" in done.stdout, done
     # A survey that fails is a pod that fails.
     first.unlink()
     assert start(survey_pod, {**env, "NODE_NAME": "n1"}, simulated("bad", "no-such-fleet.yaml")).returncode == 2
