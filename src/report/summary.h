@@ -14,12 +14,13 @@
 void report_summary(const struct inventory *inventory, const char *file,
                     const struct report_style *style, struct strbuf *out_text);
 
-/* "9 need action (2 failing, 7 degraded), 5 nodes to drain; 1 to watch; 8 healthy". */
-void report_verdict(const struct inventory *inventory, struct strbuf *out_text);
-
 /* The same with all attributes of each model and all evidence. */
 void report_summary_all(const struct inventory *inventory, const struct report_style *style,
                         struct strbuf *out_text);
+
+/* Appends the verdict in a sentence: "9 GPUs need action (2 failing, 7 degraded), 5 nodes to drain;
+ * 1 to watch; 8 without findings". */
+void report_verdict(const struct inventory *inventory, struct strbuf *out_text);
 
 /* Appends the probes of a GPU (the slowest one) with their seconds, longest first. Appends nothing
  * if it has no timings. */
