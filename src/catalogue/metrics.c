@@ -66,6 +66,7 @@ const struct metric_row metric_rows[] = {
     /* The screen for wrong results: counts by a rule, and digests, which GPUs that run the same
      * machine code must have alike. */
     {"compute.screen", JUDGE_NONE},
+    {"compute.wrong_launches", JUDGE_NONE},
     {"compute.code", JUDGE_NONE, .for_world = true},
     {"compute.pulse", JUDGE_NONE},
     {"compute.pulse_hz", JUDGE_NONE},

@@ -318,13 +318,36 @@ static const struct field screen_rows[] = {
     {FIELD(struct device_screen, target_ms, U32)},
 };
 static const struct fields screen_fields = {FIELDS(struct device_screen, screen_rows)};
+static const struct field trace_rows[] = {
+    {FIELD(struct device_screen_trace, launches, U32)},
+    {FIELD(struct device_screen_trace, wrong, U32)},
+    {FIELD(struct device_screen_trace, place, U32)},
+    {FIELD(struct device_screen_trace, words, U64)},
+    {FIELD(struct device_screen_trace, differ, U64)},
+    {FIELD(struct device_screen_trace, sm_mhz, F64)},
+    {FIELD(struct device_screen_trace, power_w, F64)},
+    {FIELD(struct device_screen_trace, temperature_c, F64)},
+};
+static const struct fields trace_fields = {FIELDS(struct device_screen_trace, trace_rows)};
+static const struct field take_rows[] = {
+    {FIELD(struct device_wrong_take, period, U32)},
+    {FIELD(struct device_wrong_take, number, U32)},
+    {FIELD(struct device_wrong_take, lane, U32)},
+    {FIELD(struct device_wrong_take, expected, U32)},
+    {FIELD(struct device_wrong_take, found, U32)},
+};
+static const struct fields take_fields = {FIELDS(struct device_wrong_take, take_rows)};
 static const struct field screen_answer_rows[] = {
     {FIELD(struct device_screen_answer, digest, U64)},
     {FIELD(struct device_screen_answer, code, U64)},
     {FIELD(struct device_screen_answer, launches, U32)},
+    {FIELD(struct device_screen_answer, wrong_launches, U32)},
     {FIELD(struct device_screen_answer, elapsed_ns, U64)},
     {FIELD_COUNT(struct device_screen_answer, place_count)},
+    {FIELD_COUNT(struct device_screen_answer, take_count)},
     {FIELD_STRUCT_LIST(struct device_screen_answer, places, place_count, &place_fields)},
+    {FIELD_INSIDE(struct device_screen_answer, trace, &trace_fields)},
+    {FIELD_STRUCT_LIST(struct device_screen_answer, takes, take_count, &take_fields)},
 };
 static const struct fields screen_answer_fields = {
     FIELDS(struct device_screen_answer, screen_answer_rows)};

@@ -215,7 +215,7 @@ extern const char *const device_screen_names[DEVICE_SCREEN_COUNT]; /* "int", "mm
 /* The rest of a path's row in catalogue/screens.h. */
 struct device_screen_row {
     bool by_host; /* the host knows the answer */
-    uint32_t warps;
+    uint32_t warps, steps, taken, operands;
     int oldest, newest;
 };
 extern const struct device_screen_row device_screen_rows[DEVICE_SCREEN_COUNT];
@@ -227,16 +227,31 @@ struct device_screen {
     enum device_screen_path path;
     uint32_t target_ms; /* how long about */
 };
+/* A word that a lane of a warp has taken wrong, of a period's words. */
+struct device_wrong_take {
+    uint32_t period, number, lane, expected, found;
+};
 /* Wrong is a hash that is not the host's, or, where that is not known, not that of most warps in
- * the first launch. */
+ * the first launch. If some but not most places are wrong, the worst of them is launched again, and
+ * what one of its warps takes is compared with what it must take, word by word. */
+enum { DEVICE_WRONG_TAKES = 16 };
+struct device_screen_trace {
+    uint32_t launches, wrong; /* again, and how many of these were wrong again; 0: none */
+    uint32_t place;           /* of the warp */
+    uint64_t words, differ;   /* of the first launch that was wrong again */
+    double sm_mhz, power_w, temperature_c; /* right after it; NAN: the driver does not say */
+};
 struct device_screen_answer {
     struct device_check_place *places; /* by SM, then by sub-core */
     size_t place_count;
+    struct device_screen_trace trace;
+    struct device_wrong_take *takes; /* the first of the words that differ */
+    size_t take_count;
     uint64_t digest; /* the hash of most warps in the first launch */
     uint64_t code;   /* names the machine code: digests of other code are not compared; 0: the
                         driver compiled it, so it has no name */
-    uint32_t launches;
-    uint64_t elapsed_ns; /* of all launches */
+    uint32_t launches, wrong_launches; /* in which any hash was wrong */
+    uint64_t elapsed_ns;               /* of all launches */
 };
 
 /* The screen in pulses of current: so many times a second all SMs work on a path for half of the

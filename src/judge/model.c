@@ -741,11 +741,9 @@ void model_report_populations(const struct judge *judge, const struct group *mod
 {
     const struct judge_config *config = judge->basis.config;
     const struct fleet *fleet = &judge->fleet;
-    size_t tests = 0;
+    size_t tests = judge->scored_count * (fleet->population_count - fleet->group_count);
     if (model->populations < 2)
         return;
-    for (size_t m = 0; m < config->metric_count; m++)
-        tests += judge->columns[m] ? fleet->population_count - fleet->group_count : 0;
     out_model->populations = mem_array(model->populations, sizeof *out_model->populations);
     out_model->population_count = model->populations;
     for (size_t i = 0; i < model->populations; i++) {

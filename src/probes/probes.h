@@ -10,12 +10,7 @@
 #include "device/device.h"
 #include "inventory/measure.h"
 
-enum probe_profile {
-    PROFILE_QUICK,
-    PROFILE_STANDARD,
-    PROFILE_FULL,
-    PROFILE_NONE /* of a probe: only if it is named */
-};
+enum probe_profile { PROFILE_QUICK, PROFILE_STANDARD, PROFILE_FULL };
 
 /* "quick", "standard", "full". -EINVAL for another word. */
 int probe_profile_parse(const char *word, enum probe_profile *out_profile);
@@ -37,8 +32,8 @@ bool probe_reports(const char *metric, const char **out_nearest);
 const char *probe_of_metric(const char *metric);
 
 /* The probes to run, dependencies included, in an order that respects them. list: NULL for the
- * profile's own set, or names and groups (the part before the dot; not its probes of PROFILE_NONE),
- * comma-separated. -EINVAL for an unknown one, with the nearest name. Freed with free(). */
+ * profile's own set, or names and groups (the part before the dot), comma-separated. -EINVAL for an
+ * unknown one, with the nearest name. Freed with free(). */
 enum { PROBES_MAX = 128 };
 struct probe_selection {
     size_t *indices; /* into the table */

@@ -212,9 +212,7 @@ static int mark_list(const char *list, bool *wanted, struct err *err)
         size_t length = comma ? (size_t)(comma - word) : strlen(word);
         bool any = false;
         for (size_t i = 0; i < probe_count() && length; i++) {
-            const struct probe_description *probe = &probe_table[i]->description;
-            bool whole = strlen(probe->name) == length;
-            if (matches(probe->name, word, length) && (whole || probe->profile != PROFILE_NONE))
+            if (matches(probe_table[i]->description.name, word, length))
                 wanted[i] = any = true;
         }
         if (!any) {

@@ -29,8 +29,9 @@ static void one_of_many(void **state)
     (void)state;
     struct gpu_result *gpus = fleet_with(7);
     struct inventory inventory = made_judged(gpus, COUNT);
-    const struct inventory_outlier *entry = made_watched(&inventory, gpus[WRONG].uuid);
-    assert_int_equal(inventory.watch_count, 1);
+    const struct inventory_outlier *entry = made_outlier(&inventory, gpus[WRONG].uuid);
+    assert_int_equal(inventory.total_outliers, 1);
+    assert_int_equal(entry->verdict, VERDICT_FAILING);
     assert_string_equal(
         made_finding(entry, "compute.digest.half")->cause,
         "FP16 and BF16 units give another result than on 7 of 8 GPUs with the same program");

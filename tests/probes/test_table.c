@@ -24,7 +24,7 @@ static void dependencies(void **state)
     (void)state;
     struct probe_selection all;
     struct err err = {0};
-    assert_int_equal(probes_select(PROFILE_NONE, NULL, &all, &err), 0);
+    assert_int_equal(probes_select(PROFILE_FULL, NULL, &all, &err), 0);
     assert_int_equal(all.count, probe_count());
     for (size_t i = 0; i < all.count; i++) {
         const struct probe *probe = probe_table[all.indices[i]];
@@ -85,30 +85,6 @@ static void selections(void **state)
     }
 }
 
-/* A probe that runs only if it is named is in no profile and in no group. */
-static void only_if_named(void **state)
-{
-    (void)state;
-    static const struct {
-        enum probe_profile profile;
-        const char *list;
-        bool there;
-    } cases[] = {
-        {PROFILE_FULL, NULL, false},
-        {PROFILE_FULL, "compute", false},
-        {PROFILE_QUICK, "compute.screen", true},
-        {PROFILE_QUICK, "compute,compute.screen", true},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct probe_selection s = {0};
-        struct err err = {0};
-        size_t at = 0;
-        assert_int_equal(probes_select(cases[i].profile, cases[i].list, &s, &err), 0);
-        assert_int_equal(position(&s, "compute.screen", &at), cases[i].there);
-        free(s.indices);
-    }
-}
-
 static void profiles(void **state)
 {
     (void)state;
@@ -135,7 +111,6 @@ static void metrics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(dependencies), cmocka_unit_test(selections),
-                                       cmocka_unit_test(only_if_named), cmocka_unit_test(profiles),
-                                       cmocka_unit_test(metrics)};
+                                       cmocka_unit_test(profiles), cmocka_unit_test(metrics)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

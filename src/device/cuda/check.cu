@@ -6,10 +6,6 @@
 #include "check_wgmma.cuh"
 #endif
 
-/* Of CUDA 12.4 and newer. */
-#define HAS_MMA_FP8                                                                                \
-    (__CUDA_ARCH__ >= 890 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204)
-
 enum { CHECK_UNROLL = 16 };
 
 /* Of y, x and the factor; Kepler has no instruction for all three. */

@@ -5,6 +5,10 @@
 #include "../check_program.h"
 #include "kernels.h"
 
+/* Of CUDA 12.4 and newer. */
+#define HAS_MMA_FP8                                                                                \
+    (__CUDA_ARCH__ >= 890 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204)
+
 /* Warps without a bit in the mask do nothing: for tests of where a warp runs. */
 static __device__ __forceinline__ bool check_takes_part(const struct kernel_check *c)
 {

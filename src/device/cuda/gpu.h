@@ -156,6 +156,8 @@ int cuda_add_hashes(const struct cuda_gpu *gpu, const struct kernel_check_result
 void cuda_keep_fastest(struct device_check_place *places, const uint64_t *cycles, size_t count);
 /* What the GPU draws at this moment; NAN: the driver does not say (load.c). */
 double cuda_power_w(const struct cuda_gpu *gpu);
+/* Sets clocks, power, energy, temperatures and throttle reasons of the sample (load.c). */
+void cuda_read_sensors(const struct cuda_gpu *gpu, struct device_load_sample *sample);
 int cuda_record(const struct cuda_gpu *gpu, CUevent event, CUstream stream, struct err *err);
 int cuda_launch(const struct cuda_gpu *gpu, CUfunction function, uint32_t blocks, uint32_t threads,
                 uint32_t shared_bytes, void **parameters, struct err *err);

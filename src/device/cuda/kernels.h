@@ -124,15 +124,24 @@ struct kernel_check_result {
 };
 
 /* What a screen does (screen.cu). One block per SM; results as those of a check. */
-#define KERNEL_SCREEN_EVERY_WORD UINT32_MAX
+enum kernel_screen_force { KERNEL_SCREEN_TOGGLES, KERNEL_SCREEN_SETS, KERNEL_SCREEN_CLEARS };
 struct kernel_screen_flip {
-    uint32_t block, thread, word; /* the word's number in a period, or every word */
-    uint32_t bits;                /* toggled; 0: none */
-    uint32_t chance;              /* of each visit, in 2^-32 */
+    uint32_t sm, thread;  /* the id of the hardware; of its block */
+    uint32_t word, every; /* words whose number gives this remainder, divided by `every` */
+    uint32_t bits;        /* that are wrong; 0: none */
+    uint32_t force;       /* enum kernel_screen_force */
+    uint32_t chance;      /* of each visit, in 2^-32; not of operands */
 };
 struct kernel_screen {
     uint64_t results; /* address of one kernel_check_result per block */
+    uint64_t data;    /* address of chunks, for the paths that read memory; then of one per warp */
+    uint64_t texture; /* of the data */
+    uint64_t trace;   /* where one warp stores each word it takes, for all its lanes; 0: nowhere */
+    uint32_t trace_sm, trace_warp; /* which; the id of the hardware */
     uint32_t periods, launch;
+    uint32_t period_words; /* numbers of words in a period */
+    uint32_t chunks;
+    uint32_t inverted;              /* 0 or 0xffffffff: the bits of the data */
     struct kernel_screen_flip flip; /* the armed build only */
 };
 

@@ -48,9 +48,9 @@ double cuda_power_w(const struct cuda_gpu *gpu)
     return above_zero(read_scaled(&gpu->nvml_gpu, &power_now, 1e-3));
 }
 
-/* Sets clocks, power, energy, temperatures and throttle reasons of the sample. */
-static void load_sensors_read(const struct nvml_gpu *gpu, struct device_load_sample *sample)
+void cuda_read_sensors(const struct cuda_gpu *cuda, struct device_load_sample *sample)
 {
+    const struct nvml_gpu *gpu = &cuda->nvml_gpu;
     unsigned long long reasons = 0;
     sample->sm_mhz = read_scaled(gpu, &sm_clock, 1);
     sample->memory_mhz = read_scaled(gpu, &memory_clock, 1);
@@ -237,7 +237,7 @@ static void add_sample(struct load *load)
                                         .bytes = load->totals.bytes,
                                         .cycles = load->totals.cycles,
                                         .cycles_ns = load->totals.elapsed_ns};
-    load_sensors_read(&load->gpu->nvml_gpu, &sample);
+    cuda_read_sensors(load->gpu, &sample);
     device_load_answer_add(load->answer, &sample);
 }
 

@@ -72,7 +72,9 @@ static int pulse_queue(const struct pulsing *pulsing, uint32_t half, struct err 
     int rc = 0;
     for (uint32_t i = 0; i < pulsing->batch && !rc; i++) {
         uint32_t slot = slot_of(half, i);
-        rc = screening_launch(&pulsing->screening, pulsing->periods, i, slot, err);
+        const struct screening_launch launch = {
+            .periods = pulsing->periods, .number = i, .slot = slot};
+        rc = screening_launch(&pulsing->screening, &launch, err);
         if (!rc && i + 1 == pulsing->batch)
             rc = queue_download(pulsing, half, err);
         if (!rc)
@@ -191,10 +193,11 @@ static int pulse_calibrate(struct pulsing *pulsing, struct err *err)
 {
     struct cuda_gpu *gpu = pulsing->screening.gpu;
     uint32_t hz = pulsing->asked->hz, per_second = hz ? hz : STEADY_HZ;
+    const struct screening_launch launch = {.periods = SCREEN_PERIODS};
     uint64_t ns = 0;
     int rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
     if (!rc)
-        rc = screening_launch(&pulsing->screening, SCREEN_PERIODS, 0, 0, err);
+        rc = screening_launch(&pulsing->screening, &launch, err);
     if (!rc)
         rc = cuda_record(gpu, gpu->events[1], gpu->streams[0], err);
     if (!rc)
@@ -260,6 +263,8 @@ int cuda_pulse_path(struct device *device, const void *request, void *answer, st
         rc = run_pulses(&pulsing, err);
     if (!rc)
         pulse_find_power(&pulsing);
+    if (pulsing.screening.gpu)
+        screening_end(&pulsing.screening);
     free(pulsing.power_w);
     return rc;
 }

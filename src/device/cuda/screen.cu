@@ -1,27 +1,28 @@
 /* The kernels of the screen for wrong results: one per path. Each block fills an SM; every warp
  * executes the same program (screen_program.h) and stores its hash. */
 #include "screen_block.cuh"
+#include "screen_memory.cuh"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #include "screen_wgmma.cuh"
 #endif
 
 /* Paths whose words the host computes, too. */
-#define DEFINE_HOST_SCREEN(name)                                                                   \
-    static __device__ uint64_t name##_step(const struct kernel_screen *s, uint32_t p,              \
-                                           uint32_t step, uint32_t lane, uint64_t sum)             \
+#define DEFINE_HOST_STEP(ID, name)                                                                 \
+    static __device__ uint64_t name##_step(const struct taker *taker, uint32_t step, uint64_t sum) \
     {                                                                                              \
         uint32_t words[SCREEN_WORDS];                                                              \
-        uint32_t count = screen_##name##_words(step, lane, words);                                 \
-        _Pragma("unroll") for (uint32_t i = 0; i < SCREEN_WORDS; i++) if (i < count) sum =         \
-            screen_take(s, p, step * SCREEN_WORDS + i, words[i], sum);                             \
+        screen_##name##_words(step, taker->lane, words);                                           \
+        _Pragma("unroll") for (uint32_t i = 0; i < SCREEN_TAKEN_##ID; i++) sum =                   \
+            screen_take(taker, step * SCREEN_TAKEN_##ID + i, words[i], sum);                       \
         return sum;                                                                                \
     }
 
-DEFINE_HOST_SCREEN(int)
-DEFINE_HOST_SCREEN(fp32)
-DEFINE_HOST_SCREEN(fp64)
+DEFINE_HOST_STEP(INT, int)
+DEFINE_HOST_STEP(FP32, fp32)
+DEFINE_HOST_STEP(FP64, fp64)
+DEFINE_HOST_STEP(PREDICATES, predicates)
 
-#define TAKE(word) sum = screen_take(s, p, step * SCREEN_WORDS + taken++, (word), sum)
+#define TAKE(word) sum = screen_take(taker, number++, (word), sum)
 
 #define BINARY(instruction, d, a, b) asm(instruction " %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b))
 #define TERNARY(instruction, d, a, b, c)                                                           \
@@ -29,11 +30,11 @@ DEFINE_HOST_SCREEN(fp64)
 
 /* Two numbers of 16 bits at once. */
 #if __CUDA_ARCH__ >= 530
-static __device__ uint64_t half_step(const struct kernel_screen *s, uint32_t p, uint32_t step,
-                                     uint32_t lane, uint64_t sum)
+static __device__ uint64_t half_step(const struct taker *taker, uint32_t step, uint64_t sum)
 {
+    uint32_t lane = taker->lane, number = step * SCREEN_TAKEN_HALF;
     uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1), d;
-    uint32_t c = screen_operand(step, lane, 2), taken = 0;
+    uint32_t c = screen_operand(step, lane, 2);
     uint32_t near = a ^ 0x80008000u ^ (c & 0x00ff00ffu);
     BINARY("add.rn.f16x2", d, a, b);
     TAKE(d);
@@ -62,30 +63,32 @@ static __device__ uint64_t half_step(const struct kernel_screen *s, uint32_t p, 
         TAKE(screen_float_word(d));                                                                \
     }
 
-/* Of any number, and of one near 1, where most of a function's curve lies. */
-static __device__ uint64_t special_step(const struct kernel_screen *s, uint32_t p, uint32_t step,
-                                        uint32_t lane, uint64_t sum)
+/* Of any number, and of numbers near 1, where most of a function's curve lies. */
+static __device__ uint64_t special_step(const struct taker *taker, uint32_t step, uint64_t sum)
 {
-    uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1), taken = 0;
-    float any = __uint_as_float(a & 0x7fffffffu), near = __uint_as_float(0x3c000000u + (b >> 6));
+    uint32_t lane = taker->lane, number = step * SCREEN_TAKEN_SPECIAL;
+    uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1);
+    float any = __uint_as_float(a), positive = __uint_as_float(a & 0x7fffffffu);
+    float near = __uint_as_float(0x3c000000u + (b >> 6));
+    float other = __uint_as_float(0x3c000000u + (b & 0x3ffffffu));
     UNARY_FLOAT("ex2.approx.f32", near);
-    UNARY_FLOAT("lg2.approx.f32", any);
-    UNARY_FLOAT("lg2.approx.f32", near);
+    UNARY_FLOAT("lg2.approx.f32", positive);
+    UNARY_FLOAT("lg2.approx.f32", other);
     UNARY_FLOAT("sin.approx.f32", near);
     UNARY_FLOAT("cos.approx.f32", any);
     UNARY_FLOAT("rcp.approx.f32", any);
-    UNARY_FLOAT("rsqrt.approx.f32", any);
-    UNARY_FLOAT("sqrt.approx.f32", near);
+    UNARY_FLOAT("rsqrt.approx.f32", positive);
+    UNARY_FLOAT("sqrt.approx.f32", other);
 #if __CUDA_ARCH__ >= 750
     UNARY_FLOAT("tanh.approx.f32", near);
 #endif
     return sum;
 }
 
-static __device__ uint64_t convert_step(const struct kernel_screen *s, uint32_t p, uint32_t step,
-                                        uint32_t lane, uint64_t sum)
+static __device__ uint64_t convert_step(const struct taker *taker, uint32_t step, uint64_t sum)
 {
-    uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1), taken = 0;
+    uint32_t lane = taker->lane, number = step * SCREEN_TAKEN_CONVERT;
+    uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1);
     uint64_t wide = (uint64_t)a << 32 | b;
     float any = __uint_as_float(a), whole = __uint_as_float(0x40000000u + (a >> 4) + (b & 7));
     double large = __longlong_as_double((long long)(0x3000000000000000u + (wide >> 3)));
@@ -111,12 +114,41 @@ static __device__ uint64_t convert_step(const struct kernel_screen *s, uint32_t 
     return sum;
 }
 
+static __device__ __forceinline__ float texel(uint32_t bits)
+{
+    return (float)(bits % (SCREEN_TEXELS << 9)) / 512;
+}
+
+/* Between four texels, and four texels as they are; the texture has SCREEN_TEXELS in a row. */
+static __device__ uint64_t texture_step(const struct taker *taker, uint32_t step, uint64_t sum)
+{
+    uint32_t a = screen_operand(step, taker->lane, 0), b = screen_operand(step, taker->lane, 1);
+    uint32_t number = step * SCREEN_TAKEN_TEXTURE;
+    float v[4];
+    asm volatile("tex.2d.v4.f32.f32 {%0, %1, %2, %3}, [%4, {%5, %6}];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+                 : "l"(taker->screen->texture), "f"(texel(a)), "f"(texel(a >> 16)));
+    for (uint32_t i = 0; i < 4; i++)
+        TAKE(screen_float_word(v[i]));
+    asm volatile("tex.2d.v4.f32.f32 {%0, %1, %2, %3}, [%4, {%5, %6}];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+                 : "l"(taker->screen->texture), "f"(texel(b >> 16)), "f"(texel(b)));
+    for (uint32_t i = 0; i < 4; i++)
+        TAKE(screen_float_word(v[i]));
+    asm volatile("tld4.g.2d.v4.f32.f32 {%0, %1, %2, %3}, [%4, {%5, %6}];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+                 : "l"(taker->screen->texture), "f"(texel(b)), "f"(texel(a)));
+    for (uint32_t i = 0; i < 4; i++)
+        TAKE(screen_float_word(v[i]));
+    return sum;
+}
+
 #define ALL_LANES 0xffffffffu
 
-static __device__ uint64_t lanes_step(const struct kernel_screen *s, uint32_t p, uint32_t step,
-                                      uint32_t lane, uint64_t sum)
+static __device__ uint64_t lanes_step(const struct taker *taker, uint32_t step, uint64_t sum)
 {
-    uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1), taken = 0;
+    uint32_t lane = taker->lane, number = step * SCREEN_TAKEN_LANES;
+    uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1);
     TAKE(__shfl_sync(ALL_LANES, a, b % 32));
     TAKE(__shfl_xor_sync(ALL_LANES, a, 1 + step % 31));
     TAKE(__shfl_up_sync(ALL_LANES, a, step % 32));
@@ -135,45 +167,54 @@ static __device__ uint64_t lanes_step(const struct kernel_screen *s, uint32_t p,
     return sum;
 }
 
-#define DEFINE_SCREEN(name)                                                                        \
-    extern "C" __global__ void __launch_bounds__(1024) screen_##name(const struct kernel_screen s) \
+/* All paths that compute have the same loop. */
+#define DEFINE_SCREEN(ID, name, threads)                                                           \
+    extern "C" __global__ void __launch_bounds__(threads)                                          \
+        screen_##name(const struct kernel_screen s)                                                \
     {                                                                                              \
-        uint32_t lane = threadIdx.x % 32;                                                          \
+        struct taker taker = taker_begin(&s);                                                      \
         uint64_t sum = 0;                                                                          \
         long long begin = clock64();                                                               \
-        _Pragma("unroll 1") for (uint32_t p = 0; p < s.periods; p++)                               \
-            _Pragma("unroll 1") for (uint32_t step = 0; step < SCREEN_STEPS; step++) sum =         \
-                name##_step(&s, p, step, lane, sum);                                               \
+        _Pragma("unroll 1") for (; taker.period < s.periods; taker.period++)                       \
+            _Pragma("unroll 1") for (uint32_t step = 0; step < SCREEN_STEPS_##ID; step++) sum =    \
+                name##_step(&taker, step, sum);                                                    \
         check_store(s.results, begin, sum);                                                        \
     }
 
-DEFINE_SCREEN(int)
-DEFINE_SCREEN(fp32)
-DEFINE_SCREEN(fp64)
+DEFINE_SCREEN(INT, int, 1024)
+DEFINE_SCREEN(FP32, fp32, 1024)
+DEFINE_SCREEN(FP64, fp64, 1024)
 #if __CUDA_ARCH__ >= 530
-DEFINE_SCREEN(half)
+DEFINE_SCREEN(HALF, half, 1024)
 #endif
-DEFINE_SCREEN(special)
-DEFINE_SCREEN(convert)
-DEFINE_SCREEN(lanes)
+DEFINE_SCREEN(SPECIAL, special, 1024)
+DEFINE_SCREEN(CONVERT, convert, 1024)
+DEFINE_SCREEN(LANES, lanes, 1024)
+DEFINE_SCREEN(PREDICATES, predicates, 1024)
+DEFINE_SCREEN(TEXTURE, texture, 1024)
 
 #if __CUDA_ARCH__ >= 800
-/* The tensor units by mma: in each step other operands for A and for four tiles of B, of which
- * every second one is followed by its opposite, so that sums cancel out. */
-enum { MMA_TILES = 4, MMA_ROUNDS = 4, MMA_STEPS = 8 };
+/* The tensor units by mma: in each step of MMA_SETS periods other operands for A and for four tiles
+ * of B, of which every second one is followed by its opposite, so that sums cancel out. So many
+ * rounds that the tensor units are busy for most of the time. */
+enum { MMA_TILES = 4, MMA_ROUNDS = 64, MMA_SETS = 4, MMA_TAKEN = SCREEN_TAKEN_MMA_F16 / MMA_TILES };
 
-#define MMA_SCREEN_STEP(name, number, instruction, a_words, b_words, form, negative)               \
-    static __device__ uint64_t name##_step(const struct kernel_screen *s, uint32_t p,              \
-                                           uint32_t step, uint32_t lane, uint64_t sum)             \
+static __device__ __forceinline__ uint32_t mma_set(const struct taker *taker, uint32_t step)
+{
+    return taker->period % MMA_SETS * SCREEN_STEPS_MMA_F16 + step;
+}
+
+#define MMA_SCREEN_STEP(name, number, instruction, form, negative)                                 \
+    static __device__ uint64_t name##_step(const struct taker *taker, uint32_t step, uint64_t sum) \
     {                                                                                              \
-        uint32_t a[a_words], b[MMA_TILES][b_words], nb[MMA_TILES][b_words];                        \
-        number d[MMA_TILES][4] = {};                                                               \
-        _Pragma("unroll") for (uint32_t i = 0; i < a_words; i++) a[i] =                            \
-            form(screen_operand(step, lane, i));                                                   \
+        uint32_t set = mma_set(taker, step), a[4], b[MMA_TILES][2], nb[MMA_TILES][2];              \
+        number d[MMA_TILES][MMA_TAKEN] = {};                                                       \
+        _Pragma("unroll") for (uint32_t i = 0; i < 4; i++) a[i] =                                  \
+            SCREEN_FORMED(form, set, taker->lane, i);                                              \
         _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++)                                 \
-            _Pragma("unroll") for (uint32_t i = 0; i < b_words; i++)                               \
+            _Pragma("unroll") for (uint32_t i = 0; i < 2; i++)                                     \
         {                                                                                          \
-            b[t][i] = form(screen_operand(step, lane, 4 + 2 * t + i));                             \
+            b[t][i] = SCREEN_FORMED(form, set, taker->lane, 4 + 2 * t + i);                        \
             nb[t][i] = t % 2 ? form(b[t][i] * 0x9e3779b1u) : b[t][i] ^ negative;                   \
         }                                                                                          \
         _Pragma("unroll 1") for (uint32_t r = 0; r < MMA_ROUNDS; r++)                              \
@@ -184,8 +225,8 @@ enum { MMA_TILES = 4, MMA_ROUNDS = 4, MMA_STEPS = 8 };
         }                                                                                          \
         _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++) instruction(d[t], a, b[t]);     \
         _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++)                                 \
-            _Pragma("unroll") for (uint32_t i = 0; i < 4; i++) sum =                               \
-                screen_take(s, p, (step * MMA_TILES + t) * 4 + i, *(uint32_t *)&d[t][i], sum);     \
+            _Pragma("unroll") for (uint32_t i = 0; i < MMA_TAKEN; i++) sum = screen_take(          \
+                taker, (step * MMA_TILES + t) * MMA_TAKEN + i, *(uint32_t *)&d[t][i], sum);        \
         return sum;                                                                                \
     }
 
@@ -199,55 +240,59 @@ enum { MMA_TILES = 4, MMA_ROUNDS = 4, MMA_STEPS = 8 };
 #define MMA_TF32(d, a, b)                                                                          \
     MMA_4_2("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", d, a, b, "f")
 #define MMA_INT8(d, a, b) MMA_4_2("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", d, a, b, "r")
-#define ANY_BITS(bits) (bits)
+#define MMA_FP8(d, a, b)                                                                           \
+    MMA_4_2("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", d, a, b, "f")
 
-MMA_SCREEN_STEP(mma_f16, float, MMA_F16, 4, 2, screen_f16, 0x80008000u)
-MMA_SCREEN_STEP(mma_bf16, float, MMA_BF16, 4, 2, screen_bf16, 0x80008000u)
-MMA_SCREEN_STEP(mma_tf32, float, MMA_TF32, 4, 2, screen_bf16_high, 0x80000000u)
-MMA_SCREEN_STEP(mma_int8, uint32_t, MMA_INT8, 4, 2, ANY_BITS, 0xffffffffu)
+MMA_SCREEN_STEP(mma_f16, float, MMA_F16, screen_f16, 0x80008000u)
+MMA_SCREEN_STEP(mma_bf16, float, MMA_BF16, screen_bf16, 0x80008000u)
+MMA_SCREEN_STEP(mma_tf32, float, MMA_TF32, screen_bf16_high, 0x80000000u)
+MMA_SCREEN_STEP(mma_int8, uint32_t, MMA_INT8, SCREEN_ANY, 0xffffffffu)
+#if HAS_MMA_FP8
+MMA_SCREEN_STEP(mma_fp8, float, MMA_FP8, screen_fp8, 0x80808080u)
+#endif
 
-static __device__ uint64_t mma_fp64_step(const struct kernel_screen *s, uint32_t p, uint32_t step,
-                                         uint32_t lane, uint64_t sum)
+static __device__ __forceinline__ void mma_fp64(double d[2], double a, double b)
 {
-    double d[MMA_TILES][2] = {}, a, b[MMA_TILES];
-    a = __longlong_as_double((long long)screen_fp64(screen_operand64(step, lane, 0)));
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(d[0]), "+d"(d[1])
+                 : "d"(a), "d"(b));
+}
+
+static __device__ uint64_t mma_fp64_step(const struct taker *taker, uint32_t step, uint64_t sum)
+{
+    double d[MMA_TILES][2] = {}, b[MMA_TILES];
+    uint32_t set = mma_set(taker, step);
+    double a = screen_fp64_number(set, taker->lane, 0);
 #pragma unroll
     for (uint32_t t = 0; t < MMA_TILES; t++)
-        b[t] =
-            __longlong_as_double((long long)screen_fp64(screen_operand64(step, lane, 2 + 2 * t)));
+        b[t] = screen_fp64_number(set, taker->lane, 2 + 2 * t);
+#pragma unroll 1
+    for (uint32_t r = 0; r < MMA_ROUNDS; r++) {
 #pragma unroll
-    for (uint32_t r = 0; r < 2 * MMA_ROUNDS + 1; r++)
+        for (uint32_t t = 0; t < MMA_TILES; t++)
+            mma_fp64(d[t], a, b[t]);
 #pragma unroll
-        for (uint32_t t = 0; t < MMA_TILES; t++) {
-            double factor = r % 2 ? t % 2 ? -0.75 * b[t] : -b[t] : b[t];
-            asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, "
-                         "{%0, %1};"
-                         : "+d"(d[t][0]), "+d"(d[t][1])
-                         : "d"(a), "d"(factor));
-        }
+        for (uint32_t t = 0; t < MMA_TILES; t++)
+            mma_fp64(d[t], a, t % 2 ? -0.75 * b[t] : -b[t]);
+    }
+#pragma unroll
+    for (uint32_t t = 0; t < MMA_TILES; t++)
+        mma_fp64(d[t], a, b[t]);
 #pragma unroll
     for (uint32_t t = 0; t < MMA_TILES; t++)
 #pragma unroll
         for (uint32_t i = 0; i < 2; i++)
-            sum =
-                screen_take(s, p, (step * MMA_TILES + t) * 2 + i, screen_double_word(d[t][i]), sum);
+            sum = screen_take(taker, (step * MMA_TILES + t) * 2 + i, screen_double_word(d[t][i]),
+                              sum);
     return sum;
 }
 
-#define DEFINE_MMA_SCREEN(name)                                                                    \
-    extern "C" __global__ void __launch_bounds__(512) screen_##name(const struct kernel_screen s)  \
-    {                                                                                              \
-        uint32_t lane = threadIdx.x % 32;                                                          \
-        uint64_t sum = 0;                                                                          \
-        long long begin = clock64();                                                               \
-        _Pragma("unroll 1") for (uint32_t p = 0; p < s.periods; p++)                               \
-            _Pragma("unroll 1") for (uint32_t step = 0; step < MMA_STEPS; step++) sum =            \
-                name##_step(&s, p, step, lane, sum);                                               \
-        check_store(s.results, begin, sum);                                                        \
-    }
-DEFINE_MMA_SCREEN(mma_f16)
-DEFINE_MMA_SCREEN(mma_bf16)
-DEFINE_MMA_SCREEN(mma_tf32)
-DEFINE_MMA_SCREEN(mma_int8)
-DEFINE_MMA_SCREEN(mma_fp64)
+DEFINE_SCREEN(MMA_F16, mma_f16, 512)
+DEFINE_SCREEN(MMA_BF16, mma_bf16, 512)
+DEFINE_SCREEN(MMA_TF32, mma_tf32, 512)
+DEFINE_SCREEN(MMA_INT8, mma_int8, 512)
+#if HAS_MMA_FP8
+DEFINE_SCREEN(MMA_FP8, mma_fp8, 512)
+#endif
+DEFINE_SCREEN(MMA_FP64, mma_fp64, 512)
 #endif

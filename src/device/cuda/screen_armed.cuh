@@ -11,12 +11,28 @@ extern "C" {
 __constant__ struct kernel_screen_flip screen_operand_flip;
 }
 
+static __device__ inline bool screen_armed_here(const struct kernel_screen_flip *flip,
+                                                uint32_t number)
+{
+    uint32_t sm;
+    asm("mov.u32 %0, %%smid;" : "=r"(sm));
+    return flip->bits && sm == flip->sm && threadIdx.x == flip->thread &&
+           number % flip->every == flip->word;
+}
+
+static __device__ inline uint32_t screen_armed_word(const struct kernel_screen_flip *flip,
+                                                    uint32_t word)
+{
+    if (flip->force == KERNEL_SCREEN_SETS)
+        return word | flip->bits;
+    return flip->force == KERNEL_SCREEN_CLEARS ? word & ~flip->bits : word ^ flip->bits;
+}
+
 static __host__ __device__ inline uint32_t screen_armed_operand(uint32_t number, uint32_t bits)
 {
 #ifdef __CUDA_ARCH__
-    const struct kernel_screen_flip *flip = &screen_operand_flip;
-    if (blockIdx.x == flip->block && threadIdx.x == flip->thread && number == flip->word)
-        bits ^= flip->bits;
+    if (screen_armed_here(&screen_operand_flip, number))
+        bits = screen_armed_word(&screen_operand_flip, bits);
 #endif
     return bits;
 }

@@ -4,27 +4,46 @@
 
 #include "device/cuda/gpu.h"
 
+struct kernel_screen_flip;
 struct screening {
     struct cuda_gpu *gpu;
     enum device_screen_path path;
     uint32_t warps; /* of a block */
-    CUfunction kernel;
+    CUfunction kernel, fill;
     uint32_t shared_bytes;
-    uint64_t code;     /* names the machine code; 0: it has no name */
-    uint64_t expected; /* the hash of a warp that is right */
+    CUdeviceptr data, filled; /* chunks; what is filled before each launch: they, constants, or 0 */
+    uint32_t chunks;
+    CUtexObject texture;
+    const struct kernel_screen_flip *flip; /* of the armed build; else NULL */
+    uint64_t code;                         /* names the machine code; 0: it has no name */
+    uint64_t expected;                     /* the hash of a warp that is right */
 };
 
-/* Finds the kernel. -ENOTSUP if the GPU does not have this path. */
+/* Finds the kernel and what it reads. -ENOTSUP if the GPU does not have this path. */
 int screening_begin(struct screening *screening, struct cuda_gpu *gpu, enum device_screen_path path,
                     struct err *err);
+void screening_end(struct screening *screening);
 
-/* Queues a launch. slot: where its results go, one kernel_check_result per SM. */
-int screening_launch(const struct screening *screening, uint32_t periods, uint32_t launch,
-                     uint32_t slot, struct err *err);
+/* One launch. */
+struct screening_launch {
+    uint32_t periods, number; /* of the launch */
+    uint32_t slot;            /* where its results go, one kernel_check_result per SM */
+    CUdeviceptr trace;        /* where a warp's words go; 0: nowhere */
+    uint32_t trace_sm, trace_warp;
+};
+
+/* Queues it. */
+int screening_launch(const struct screening *screening, const struct screening_launch *launch,
+                     struct err *err);
 
 /* The hash of most warps of a launch; results: one per SM. */
 struct kernel_check_result;
 uint64_t screening_most_frequent(const struct screening *screening,
                                  const struct kernel_check_result *results);
+
+/* If some but not most places were wrong, looks again at the worst of them, word by word
+ * (screen_trace.c). */
+int screening_trace(const struct screening *screening, struct device_screen_answer *answer,
+                    struct err *err);
 
 #endif

@@ -38,15 +38,18 @@ static __device__ uint64_t descriptor_of(const void *tile)
     "%40, %41, %42, %43, %44, %45, %46, %47, "                                                     \
     "%48, %49, %50, %51, %52, %53, %54, %55, "                                                     \
     "%56, %57, %58, %59, %60, %61, %62, %63"
-#define OUTPUTS4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
-#define OUTPUTS16(i) OUTPUTS4(i), OUTPUTS4((i) + 4), OUTPUTS4((i) + 8), OUTPUTS4((i) + 12)
+#define OUTPUTS4(of, i) of(d[i]), of(d[(i) + 1]), of(d[(i) + 2]), of(d[(i) + 3])
+#define OUTPUTS16(of, i)                                                                           \
+    OUTPUTS4(of, i), OUTPUTS4(of, (i) + 4), OUTPUTS4(of, (i) + 8), OUTPUTS4(of, (i) + 12)
 
-/* d = d * keep + sign * A B. Long loops of it are not unrolled completely: the assembler took 20 s.
- */
-#define WGMMA(instruction, sign, flags, keep)                                                      \
+/* d = d * keep + A B, whose elements are of: "+f" or "+r". Long loops of it are not unrolled
+ * completely: the assembler took 20 s. */
+#define WGMMA_OF(of, instruction, rest, keep)                                                      \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; " instruction " {" REGISTERS              \
-                 "}, %64, %65, p, 1, " sign flags "; }"                                            \
-                 : OUTPUTS16(0), OUTPUTS16(16), OUTPUTS16(32), OUTPUTS16(48)                       \
+                 "}, %64, %65, p" rest "; }"                                                       \
+                 : OUTPUTS16(of, 0), OUTPUTS16(of, 16), OUTPUTS16(of, 32), OUTPUTS16(of, 48)       \
                  : "l"(a), "l"(b), "r"(keep))
+/* d = d * keep + sign * A B */
+#define WGMMA(instruction, sign, flags, keep) WGMMA_OF("+f", instruction, ", 1, " sign flags, keep)
 
 #endif

@@ -1,6 +1,7 @@
 /* The screen for wrong results on a simulated GPU: which hashes are wrong is drawn; nothing is
  * computed. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -9,6 +10,9 @@
 #include "device/sim/gpu.h"
 
 enum { WRONG_SUB_CORE = 2, LAUNCH_NS = 500000, LAUNCH_CYCLES = 900000 };
+
+/* Of a wrong SM: launches that look again, and the lane and the bit that are wrong. */
+enum { AGAIN = 16, WRONG_LANE = 7, WRONG_BIT = 13 };
 
 static int screen_capability(const struct sim_model *model, enum device_screen_path path,
                              struct err *err)
@@ -30,6 +34,45 @@ static void screen_place(const struct sim_model *model, enum device_screen_path 
         place->wrong += rng_uniform(rng) < model->wrong_share;
     if (place->wrong)
         place->wrong_hash = rng_next(rng);
+}
+
+/* The second look at a wrong SM: in each step, a bit of one word of one lane is wrong. */
+static void screen_again(struct gpu *gpu, const struct device_screen *asked, struct rng *rng,
+                         struct device_screen_answer *answer)
+{
+    const struct sim_model *model = &gpu->model;
+    const struct device_screen_row *row = &device_screen_rows[asked->path];
+    uint32_t place = (uint32_t)model->wrong_sm * DEVICE_SUB_CORES + WRONG_SUB_CORE;
+    struct device_screen_trace *trace = &answer->trace;
+    if (place >= answer->place_count || !answer->places[place].wrong)
+        return;
+    *trace = (struct device_screen_trace){
+        .launches = AGAIN, .place = place, .sm_mhz = NAN, .power_w = NAN, .temperature_c = NAN};
+    for (uint32_t i = 0; i < AGAIN; i++)
+        trace->wrong += rng_uniform(rng) < model->wrong_share;
+    if (!trace->wrong)
+        return;
+    uint32_t word = (uint32_t)rng_below(rng, row->taken);
+    trace->words = (uint64_t)SCREEN_PERIODS * row->steps * row->taken * CHECK_LANES;
+    trace->differ = (uint64_t)SCREEN_PERIODS * row->steps;
+    answer->take_count = row->steps < DEVICE_WRONG_TAKES ? row->steps : DEVICE_WRONG_TAKES;
+    answer->takes = mem_array(answer->take_count, sizeof *answer->takes);
+    for (uint32_t i = 0; i < answer->take_count; i++) {
+        uint32_t expected = (uint32_t)rng_next(rng);
+        answer->takes[i] = (struct device_wrong_take){.number = i * row->taken + word,
+                                                      .lane = WRONG_LANE,
+                                                      .expected = expected,
+                                                      .found = expected ^ 1u << WRONG_BIT};
+    }
+}
+
+/* Wrong hashes are of other launches, as far as there are launches. */
+static uint32_t screen_wrong_launches(const struct device_screen_answer *answer)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < answer->place_count; i++)
+        most = answer->places[i].wrong > most ? answer->places[i].wrong : most;
+    return most < answer->launches ? most : answer->launches;
 }
 
 int gpu_screen_path(struct device *device, const void *request, void *answer, struct err *err)
@@ -61,6 +104,9 @@ int gpu_screen_path(struct device *device, const void *request, void *answer, st
             out_answer->places[i].wrong = hashes;
         out_answer->places[i].cycles = gpu_place_cycles(gpu, i, LAUNCH_CYCLES, &rng);
     }
+    if ((int)asked->path == model->wrong_path && model->wrong_share > 0)
+        screen_again(gpu, asked, &rng, out_answer);
+    out_answer->wrong_launches = screen_wrong_launches(out_answer);
     gpu->busy_ns += (double)out_answer->elapsed_ns;
     return 0;
 }

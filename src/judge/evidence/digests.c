@@ -93,9 +93,11 @@ static void judge_digests(struct judge *judge, const struct digest_metric *metri
                 str_format("%s do not give the same result on %zu GPUs with the same program: too "
                            "few agree to tell who is right",
                            metric->words, count);
-        /* Told, never more: the kernels of the screen have not run on a GPU yet. */
-        findings_add_rule(judge, digest->gpu, metric->metric, EVIDENCE_HINT, VERDICT_FAILING,
-                          digest->value, text);
+        findings_add_rule(judge, digest->gpu, metric->metric,
+                          known       ? EVIDENCE_MINORITY
+                          : elsewhere ? EVIDENCE_HINT
+                                      : EVIDENCE_NO_MAJORITY,
+                          VERDICT_FAILING, digest->value, text);
     }
 }
 

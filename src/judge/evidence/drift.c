@@ -241,7 +241,7 @@ void stage_drift(struct judge *judge)
                               .numbers = mem_array(count, sizeof *view.numbers),
                               .scratch = mem_array(count, sizeof *view.scratch)};
     view.then = judge_find_in_baseline(judge, &view.lookup);
-    double comparisons = fmax((double)count * (double)config->metric_count, 1);
+    double comparisons = fmax((double)count * (double)judge->scored_count, 1);
     double tail = fmin(config->false_alarms / comparisons, 0.5);
     for (size_t g = 0; g < fleet->group_count; g++)
         for (size_t m = 0; m < config->metric_count; m++)

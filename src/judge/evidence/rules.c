@@ -296,8 +296,10 @@ void stage_rules(struct judge *judge)
 
 /* "; 3 words, 3 of them wrong again; only bit 5, read as 1; at distances that are multiples of
  * 4096 B; in 1 page of 2 MiB" */
-static void describe_wrong_memory(const struct fleet *fleet, uint32_t gpu, struct strbuf *out)
+static void describe_wrong_memory(const struct fleet *fleet, uint32_t gpu, const char *place_metric,
+                                  struct strbuf *out)
 {
+    (void)place_metric;
     double places = fleet_value(fleet, "main.march.places", gpu, false);
     double again = fleet_value(fleet, "main.march.again", gpu, false);
     double bits = fleet_value(fleet, "main.march.bits", gpu, false);
@@ -326,8 +328,10 @@ static void describe_wrong_memory(const struct fleet *fleet, uint32_t gpu, struc
 }
 
 /* ", most often at 500 pulses per second" */
-static void put_pulses(const struct fleet *fleet, uint32_t gpu, struct strbuf *out)
+static void put_pulses(const struct fleet *fleet, uint32_t gpu, const char *place_metric,
+                       struct strbuf *out)
 {
+    (void)place_metric;
     double hz = fleet_value(fleet, "compute.pulse_hz", gpu, false);
     if (hz > 0)
         strbuf_printf(out, ", most often at %.0f pulses per second", hz);
@@ -335,11 +339,48 @@ static void put_pulses(const struct fleet *fleet, uint32_t gpu, struct strbuf *o
         strbuf_puts(out, ", most often without pauses");
 }
 
+/* ", sub-core 2: 12 of 40; wrong again in 16 of 16 launches; lane 7, step 3, word 2: 0x... instead
+ * of 0x..., of operands 0x... 0x...; bits 0x...; at 1740 MHz, 312 W, 52 degrees C" */
+static void describe_wrong_place(const struct fleet *fleet, uint32_t gpu, const char *place_metric,
+                                 struct strbuf *out)
+{
+    static const struct {
+        const char *key, *before, *behind;
+    } parts[] = {{"sub_core", ", sub-core ", ""},
+                 {"wrong", ": ", ""},
+                 {"of", " of ", ""},
+                 {"again_wrong", "; wrong again in ", ""},
+                 {"again", " of ", " launches"},
+                 {"lane", "; lane ", ""},
+                 {"step", ", step ", ""},
+                 {"word", ", word ", ""},
+                 {"found", ": ", ""},
+                 {"expected", " instead of ", ""},
+                 {"operands", ", of operands ", ""},
+                 {"bits", "; bits ", ""},
+                 {"sm_mhz", "; at ", " MHz"},
+                 {"power_w", ", ", " W"},
+                 {"temperature_c", ", ", " degrees C"}};
+    const struct metric_column *column = fleet_metric(fleet, place_metric);
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        const struct note_column *notes = fleet_notes(fleet, column, parts[i].key);
+        if (!notes || notes->notes[gpu].kind == FACT_UNKNOWN)
+            continue;
+        strbuf_puts(out, parts[i].before);
+        if (notes->notes[gpu].kind == FACT_TEXT)
+            strbuf_puts(out, fleet_text(fleet, notes->notes[gpu].text));
+        else
+            strbuf_printf(out, "%.0f", notes->notes[gpu].number);
+        strbuf_puts(out, parts[i].behind);
+    }
+}
+
 #define MEMORY " of the memory that was tested"
 #define WRONG_IN(unit, words)                                                                      \
     {                                                                                              \
         "compute.wrong_in." unit, "compute.wrong_sm", EVIDENCE_FAULT, VERDICT_FAILING,             \
-            "checks of the " words " with a wrong result: ", "most on SM ", "", "", NULL           \
+            "checks of the " words " with a wrong result: ", "most on SM ", "", "",                \
+            "compute.wrong_in." unit, 2, NULL                                                      \
     }
 
 /* A count of a self-test that is reported if it is not 0, and where the first or worst one lies.
@@ -349,31 +390,37 @@ static const struct self_check {
     enum evidence evidence;
     enum verdict verdict;
     const char *words, *place_words, *place_unit, *place_of;
+    /* If this metric is known and less, it happened once, and is only told. */
+    const char *repeat_metric;
+    double repeat_least;
     /* Appends what else is known; NULL: nothing. */
-    void (*describe)(const struct fleet *fleet, uint32_t gpu, struct strbuf *out);
+    void (*describe)(const struct fleet *fleet, uint32_t gpu, const char *place_metric,
+                     struct strbuf *out);
 } self_checks[] = {
     {"main.whole.errors", "main.whole.first_error", EVIDENCE_FAULT, VERDICT_FAILING,
-     "words of memory that read back wrong, over all patterns: ", "the first at ", "B", MEMORY},
+     "words of memory that read back wrong, over all patterns: ", "the first at ", "B", MEMORY,
+     NULL, 0, NULL},
     {"main.whole.ecc_uncorrected", NULL, EVIDENCE_FAULT, VERDICT_FAILING,
-     "uncorrectable ECC errors while all memory was written and read: ", NULL, NULL, NULL},
+     "uncorrectable ECC errors while all memory was written and read: ", NULL, NULL, NULL, NULL, 0,
+     NULL},
     /* Healthy GPUs have a few. A storm of them is accused by the counters of the survey. */
     {"main.whole.ecc_corrected", NULL, EVIDENCE_HINT, VERDICT_DEGRADED,
-     "corrected ECC errors while all memory was written and read: ", NULL, NULL, NULL},
-    /* Told, never more: the kernels of the March test have not run on a GPU yet. */
-    {"main.march.errors", "main.march.first_error", EVIDENCE_HINT, VERDICT_FAILING,
+     "corrected ECC errors while all memory was written and read: ", NULL, NULL, NULL, NULL, 0,
+     NULL},
+    {"main.march.errors", "main.march.first_error", EVIDENCE_FAULT, VERDICT_FAILING,
      "words of memory that a March test read wrong: ", "the first at ", "B", MEMORY,
-     describe_wrong_memory},
-    {"main.march.ecc_uncorrected", NULL, EVIDENCE_HINT, VERDICT_FAILING,
-     "uncorrectable ECC errors in a March test of all memory: ", NULL, NULL, NULL, NULL},
+     "main.march.again", 1, describe_wrong_memory},
+    {"main.march.ecc_uncorrected", NULL, EVIDENCE_FAULT, VERDICT_FAILING,
+     "uncorrectable ECC errors in a March test of all memory: ", NULL, NULL, NULL, NULL, 0, NULL},
     {"main.march.ecc_corrected", NULL, EVIDENCE_HINT, VERDICT_DEGRADED,
-     "corrected ECC errors in a March test of all memory: ", NULL, NULL, NULL, NULL},
+     "corrected ECC errors in a March test of all memory: ", NULL, NULL, NULL, NULL, 0, NULL},
     /* Not known well enough to accuse: no GPU with a weak region was met. */
     {"main.whole.slow_regions", "main.whole.slowest_region", EVIDENCE_HINT, VERDICT_DEGRADED,
      "regions of memory that are slower than the others in every pass of writing, or of reading: ",
-     "the slowest at ", "B", MEMORY},
+     "the slowest at ", "B", MEMORY, NULL, 0, NULL},
     {"main.whole.late_regions", "main.whole.latency_worst_region", EVIDENCE_HINT, VERDICT_DEGRADED,
      "regions of memory with a higher latency than the others, again when repeated: ",
-     "the highest at ", "B", MEMORY},
+     "the highest at ", "B", MEMORY, NULL, 0, NULL},
     WRONG_IN("int", "integer units"),
     WRONG_IN("fp32", "FP32 units"),
     WRONG_IN("fp64", "FP64 units"),
@@ -386,26 +433,32 @@ static const struct self_check {
     WRONG_IN("shared", "shared memory"),
     WRONG_IN("registers", "registers"),
     WRONG_IN("atomics", "atomics"),
-    /* Told, never more: the kernels of the screen have not run on a GPU yet. */
-    {"compute.pulse", "compute.pulse_sm", EVIDENCE_HINT, VERDICT_FAILING,
-     "screens under stress with a wrong result: ", "most on SM ", "", "", put_pulses},
-    {"compute.hot", "compute.hot_sm", EVIDENCE_HINT, VERDICT_FAILING,
-     "screens of a hot GPU with a wrong result: ", "most on SM ", "", "", NULL},
+    {"compute.pulse", "compute.pulse_sm", EVIDENCE_FAULT, VERDICT_FAILING,
+     "screens under stress with a wrong result: ", "most on SM ", "", "", "compute.pulse", 2,
+     put_pulses},
+    {"compute.hot", "compute.hot_sm", EVIDENCE_FAULT, VERDICT_FAILING,
+     "screens of a hot GPU with a wrong result: ", "most on SM ", "", "", "compute.hot", 2, NULL},
 #define WRONG_ON(id, name, words, ...)                                                             \
     {"compute.wrong_on." name,                                                                     \
      "compute.wrong_at." name,                                                                     \
-     EVIDENCE_HINT,                                                                                \
+     EVIDENCE_FAULT,                                                                               \
      VERDICT_FAILING,                                                                              \
      "screens of the " words " with a wrong result: ",                                             \
      "most on SM ",                                                                                \
      "",                                                                                           \
-     ""},
+     "",                                                                                           \
+     "compute.wrong_launches",                                                                     \
+     2,                                                                                            \
+     describe_wrong_place},
     SCREENS(WRONG_ON)};
 
 static void self_check_report(struct judge *judge, uint32_t gpu, const struct self_check *check,
                               double value)
 {
-    double place = fleet_value(&judge->fleet, check->place_metric, gpu, false);
+    const struct fleet *fleet = &judge->fleet;
+    double place = fleet_value(fleet, check->place_metric, gpu, false);
+    double repeats = fleet_value(fleet, check->repeat_metric, gpu, false);
+    bool once = repeats < check->repeat_least;
     struct strbuf text = {0};
     strbuf_printf(&text, "%s%.0f", check->words, value);
     if (isfinite(place)) {
@@ -414,8 +467,11 @@ static void self_check_report(struct judge *judge, uint32_t gpu, const struct se
         strbuf_puts(&text, check->place_of);
     }
     if (check->describe)
-        check->describe(&judge->fleet, gpu, &text);
-    findings_add_rule(judge, gpu, check->metric, check->evidence, check->verdict, value, text.data);
+        check->describe(fleet, gpu, check->place_metric, &text);
+    if (once)
+        strbuf_puts(&text, "; it did not happen again: measure a second time");
+    findings_add_rule(judge, gpu, check->metric, once ? EVIDENCE_HINT : check->evidence,
+                      check->verdict, value, text.data);
 }
 
 void stage_self_checks(struct judge *judge)

@@ -180,7 +180,7 @@ static int compute_pulse_run(struct probe_context *context, struct err *err)
 
 const struct probe probe_compute_pulse = {
     .description = {"compute.pulse", "whether every SM computes right under pulses of current",
-                    PROFILE_NONE}, /* its kernels have not run on a GPU yet */
+                    PROFILE_FULL},
     .metrics = {"compute.pulse", "compute.pulse_hz", "compute.pulse_sm", "compute.pulse_step",
                 "compute.hot", "compute.hot_sm"},
     .last = true,

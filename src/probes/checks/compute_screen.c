@@ -2,13 +2,16 @@
  * host does not know is compared with most warps of the GPU, and its digest, by the judge, with
  * other GPUs. */
 #include <errno.h>
+#include <math.h>
 
+#include "base/str.h"
+#include "device/screen_program.h"
 #include "probes/checks/places.h"
 #include "probes/method/repeats.h"
 
 /* Digests are kept with six digits: all of them are in the file, and one wrong digest of a million
  * is taken for a right one. */
-enum { TARGET_MS = 4, FULL_TARGET_MS = 250, DIGEST_VALUES = 1000000 };
+enum { TARGET_MS = 4, FULL_TARGET_MS = 100, DIGEST_VALUES = 1000000 };
 
 static const struct {
     const char *wrong, *place, *digest;
@@ -19,10 +22,61 @@ static const struct {
 
 struct screened {
     uint64_t hashes, wrong;
-    uint32_t paths;        /* that were screened */
-    uint32_t least_places; /* sub-cores that gave a hash, on the path where it was fewest */
+    uint32_t wrong_launches; /* of the path where they were most, the second look included */
+    uint32_t paths;          /* that were screened */
+    uint32_t least_places;   /* sub-cores that gave a hash, on the path where it was fewest */
     uint64_t code;
 };
+
+static void set_bits(struct facts *notes, const char *key, const uint32_t *words, size_t count)
+{
+    struct strbuf text = {0};
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf(&text, "%s0x%08x", i ? " " : "", words[i]);
+    facts_set_text(notes, key, text.data);
+    strbuf_fini(&text);
+}
+
+/* The first word that was wrong, and what the bits of all that were kept have in common. */
+static void add_takes(struct facts *notes, enum device_screen_path path,
+                      const struct device_screen_answer *answer)
+{
+    const struct device_wrong_take *first = &answer->takes[0];
+    uint32_t taken = device_screen_rows[path].taken, step = first->number / taken, wrong = 0;
+    uint32_t operands[SCREEN_OPERANDS];
+    uint32_t count = screen_operands(path, step, first->lane, operands);
+    for (size_t i = 0; i < answer->take_count; i++)
+        wrong |= answer->takes[i].expected ^ answer->takes[i].found;
+    facts_set_int(notes, "words", (int64_t)answer->trace.words);
+    facts_set_int(notes, "words_wrong", (int64_t)answer->trace.differ);
+    facts_set_int(notes, "lane", first->lane);
+    facts_set_int(notes, "step", step);
+    facts_set_int(notes, "word", first->number % taken);
+    if (count)
+        set_bits(notes, "operands", operands, count);
+    set_bits(notes, "expected", &first->expected, 1);
+    set_bits(notes, "found", &first->found, 1);
+    set_bits(notes, "bits", &wrong, 1);
+}
+
+/* What a second look at the worst place showed. */
+static void add_trace(struct facts *notes, enum device_screen_path path,
+                      const struct device_screen_answer *answer)
+{
+    const struct device_screen_trace *trace = &answer->trace;
+    if (!trace->launches)
+        return;
+    facts_set_int(notes, "again", trace->launches);
+    facts_set_int(notes, "again_wrong", trace->wrong);
+    if (answer->take_count)
+        add_takes(notes, path, answer);
+    if (!isnan(trace->sm_mhz))
+        facts_set_real(notes, "sm_mhz", trace->sm_mhz);
+    if (!isnan(trace->power_w))
+        facts_set_real(notes, "power_w", trace->power_w);
+    if (!isnan(trace->temperature_c))
+        facts_set_real(notes, "temperature_c", trace->temperature_c);
+}
 
 static void add_wrong(struct probe_context *context, enum device_screen_path path,
                       const struct device_screen_answer *answer, struct screened *screened)
@@ -30,6 +84,8 @@ static void add_wrong(struct probe_context *context, enum device_screen_path pat
     const struct places sum = places_sum(answer->places, answer->place_count);
     screened->hashes += sum.count;
     screened->wrong += sum.wrong;
+    if (answer->wrong_launches + answer->trace.wrong > screened->wrong_launches)
+        screened->wrong_launches = answer->wrong_launches + answer->trace.wrong;
     if (!screened->paths || sum.with_hashes < screened->least_places)
         screened->least_places = sum.with_hashes;
     if (!sum.wrong)
@@ -43,6 +99,8 @@ static void add_wrong(struct probe_context *context, enum device_screen_path pat
                      "id", "the SM with the sub-core that has most of them");
     facts_set_int(&m->notes, "sub_core", (int64_t)(sum.worst % DEVICE_SUB_CORES));
     facts_set_int(&m->notes, "wrong", answer->places[sum.worst].wrong);
+    facts_set_int(&m->notes, "of", answer->places[sum.worst].count);
+    add_trace(&m->notes, path, answer);
 }
 
 static int screen_path(struct probe_context *context, enum device_screen_path path,
@@ -78,6 +136,9 @@ static void screened_report(struct probe_context *context, const struct screened
     facts_set_int(&m->notes, "paths", screened->paths);
     facts_set_int(&m->notes, "sub_cores", screened->least_places);
     m->n = (uint32_t)(screened->hashes < UINT32_MAX ? screened->hashes : UINT32_MAX);
+    if (screened->wrong)
+        measures_add(context->measures, "compute.wrong_launches", (double)screened->wrong_launches,
+                     "", "launches with a wrong hash, of the path that has most");
     if (screened->code)
         measures_add(context->measures, "compute.code", (double)(screened->code % DIGEST_VALUES),
                      "id", "of the machine code of the screen");
@@ -100,7 +161,7 @@ static int compute_screen_run(struct probe_context *context, struct err *err)
     "compute.wrong_on." name, "compute.wrong_at." name, "compute.digest." name,
 const struct probe probe_compute_screen = {
     .description = {"compute.screen", "whether every SM computes right, with operands of any bits",
-                    PROFILE_NONE}, /* its kernels have not run on a GPU yet */
-    .metrics = {"compute.screen", "compute.code", SCREENS(SCREEN_NAMES)},
+                    PROFILE_STANDARD},
+    .metrics = {"compute.screen", "compute.wrong_launches", "compute.code", SCREENS(SCREEN_NAMES)},
     .run = compute_screen_run,
 };

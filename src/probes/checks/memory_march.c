@@ -123,8 +123,7 @@ static int march_run(struct probe_context *context, struct err *err)
 }
 
 const struct probe probe_memory_march = {
-    .description = {"memory.march", "all free memory, by a March test",
-                    PROFILE_NONE}, /* its kernels have not run on a GPU yet */
+    .description = {"memory.march", "all free memory, by a March test", PROFILE_FULL},
     .metrics = {"main.march.errors", "main.march.first_error", "main.march.places",
                 "main.march.again", "main.march.pages", "main.march.period", "main.march.bits",
                 "main.march.bit", "main.march.ones", "main.march.ecc_corrected",

@@ -1,7 +1,8 @@
 /* The screen for wrong results on a real GPU. All hashes are right, those of the host where it
  * knows them. In the armed build of the same kernels, which has the same digests while it changes
- * nothing, bits of operands and of results are made wrong, one at a time: how many are found, by
- * path. The table is that of docs/COVERAGE.md. Skipped, and counted as such, where there is no GPU.
+ * nothing, bits of operands and of results are made wrong, always or now and then: how many are
+ * found, by path. The table is that of docs/COVERAGE.md. Skipped, and counted as such, where there
+ * is no GPU.
  *
  * screen_kernels ARMED_FATBIN [MUTANTS] */
 #include <errno.h>
@@ -19,33 +20,13 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/gpu.h"
 #include "device/cuda/kernels.h"
+#include "device/cuda/screening.h"
 #include "device/screen_program.h"
 #include "real_gpu.h"
 
-enum { TARGET_MS = 20, MUTANTS = 100, FATBIN_BYTES_MAX = 64 << 20 };
-
-/* The steps of a period, the words that a lane takes in a step and how their numbers grow, and the
- * operands of a step; 0: a thread reads them for others. */
-static const struct path {
-    uint32_t steps, results, result_stride, operands;
-} paths[DEVICE_SCREEN_COUNT] = {
-    [DEVICE_SCREEN_INT] = {64, 10, SCREEN_WORDS, 3},
-    [DEVICE_SCREEN_FP32] = {64, 7, SCREEN_WORDS, 3},
-    [DEVICE_SCREEN_FP64] = {64, 6, SCREEN_WORDS, 5},
-    [DEVICE_SCREEN_HALF] = {64, 7, SCREEN_WORDS, 3},
-    [DEVICE_SCREEN_SPECIAL] = {64, 9, SCREEN_WORDS, 2},
-    [DEVICE_SCREEN_CONVERT] = {64, 11, SCREEN_WORDS, 2},
-    [DEVICE_SCREEN_LANES] = {64, 10, SCREEN_WORDS, 2},
-    [DEVICE_SCREEN_MMA_F16] = {8, 16, 16, 12},
-    [DEVICE_SCREEN_MMA_BF16] = {8, 16, 16, 12},
-    [DEVICE_SCREEN_MMA_TF32] = {8, 16, 16, 12},
-    [DEVICE_SCREEN_MMA_INT8] = {8, 16, 16, 12},
-    [DEVICE_SCREEN_MMA_FP64] = {8, 8, 8, 10},
-    [DEVICE_SCREEN_WGMMA_F16] = {1, 64, 64, 0},
-    [DEVICE_SCREEN_WGMMA_BF16] = {1, 64, 64, 0},
-    [DEVICE_SCREEN_WGMMA_FP8] = {1, 64, 64, 0},
-};
+enum { TARGET_MS = 20, MUTANTS = 40, RARE = 20, FATBIN_BYTES_MAX = 64 << 20, LAUNCHES_MAX = 200 };
 
 static struct device *device;
 static struct driver driver;
@@ -92,86 +73,265 @@ static void all_paths(void **state)
     }
 }
 
+/* A path of the armed build, in place of the release's. */
 struct armed {
-    CUmodule module;
-    CUstream stream;
-    CUfunction kernel;
-    CUdeviceptr results, operand_flip;
-    const struct path *path;
-    uint32_t threads;
-    struct kernel_check_result result;
+    struct screening screening;
+    struct rng *rng;
+    uint32_t *words; /* that a warp takes while nothing is wrong */
+    CUdeviceptr operand_flip;
     uint32_t launch;
 };
 
-/* Launches one block. Returns how many warps have another hash than the digest. */
-static uint32_t wrong_warps(struct armed *armed, const struct kernel_screen_flip *of_operand,
-                            const struct kernel_screen_flip *of_result, uint64_t digest)
+static const struct kernel_screen_flip no_flip = {.every = 1};
+
+static void set_flips(struct armed *armed, const struct kernel_screen_flip *of_operand,
+                      const struct kernel_screen_flip *of_result)
 {
-    static const struct kernel_screen_flip none;
-    struct kernel_screen screen = {.results = armed->results,
-                                   .periods = SCREEN_PERIODS,
-                                   .launch = armed->launch++,
-                                   .flip = of_result ? *of_result : none};
-    void *parameters[] = {&screen};
-    uint32_t wrong = 0;
-    OK(cuMemcpyHtoDAsync(armed->operand_flip, of_operand ? of_operand : &none, sizeof none,
-                         armed->stream));
-    OK(cuLaunchKernel(armed->kernel, 1, 1, 1, armed->threads, 1, 1, 0, armed->stream, parameters,
-                      NULL));
-    OK(cuMemcpyDtoHAsync(&armed->result, armed->results, sizeof armed->result, armed->stream));
-    OK(cuStreamSynchronize(armed->stream));
-    for (uint32_t w = 0; w < armed->threads / 32; w++)
-        wrong += armed->result.hashes[w] != digest;
-    return wrong;
+    static struct kernel_screen_flip result;
+    result = *of_result;
+    armed->screening.flip = &result;
+    OK(cuMemcpyHtoDAsync(armed->operand_flip, of_operand, sizeof no_flip,
+                         armed->screening.gpu->streams[0]));
 }
 
-static struct kernel_screen_flip drawn(const struct armed *armed, bool operand, struct rng *rng)
+static const struct kernel_check_result *launch(struct armed *armed, CUdeviceptr trace)
 {
-    const struct path *path = armed->path;
-    uint32_t step = (uint32_t)rng_below(rng, path->steps), word;
-    if (operand)
-        word = step * SCREEN_OPERANDS + (uint32_t)rng_below(rng, path->operands);
-    else
-        word = step * path->result_stride + (uint32_t)rng_below(rng, path->results);
-    return (struct kernel_screen_flip){.thread = (uint32_t)rng_below(rng, armed->threads),
-                                       .word = word,
-                                       .bits = UINT32_C(1) << rng_below(rng, 32),
-                                       .chance = UINT32_MAX};
+    struct cuda_gpu *gpu = armed->screening.gpu;
+    const struct screening_launch launch = {.periods = SCREEN_PERIODS,
+                                            .number = armed->launch++,
+                                            .trace = trace,
+                                            .trace_sm = gpu->sm_ids[0]};
+    struct err err = {0};
+    if (screening_launch(&armed->screening, &launch, &err) ||
+        staging_download(gpu, &gpu->results,
+                         gpu->base.limits.sm_count * sizeof(struct kernel_check_result), &err) ||
+        cuda_wait(gpu, &err))
+        fail_msg("%s", err.text);
+    return gpu->results.host;
 }
 
-/* How many of the mutants of a path are found by one launch. */
-static unsigned found_of(struct armed *armed, bool operand, uint64_t digest, struct rng *rng)
+/* Whether any of so many launches has a wrong hash. */
+static bool finds(struct armed *armed, uint32_t launches)
+{
+    uint32_t sms = armed->screening.gpu->base.limits.sm_count;
+    for (uint32_t n = 0; n < launches; n++) {
+        const struct kernel_check_result *results = launch(armed, 0);
+        for (uint32_t i = 0; i < sms; i++)
+            for (uint32_t w = 0; w < armed->screening.warps; w++)
+                if (results[i].hashes[w] != armed->screening.expected)
+                    return true;
+    }
+    return false;
+}
+
+static const struct device_screen_row *row_of(const struct armed *armed)
+{
+    return &device_screen_rows[armed->screening.path];
+}
+
+static size_t word_count(const struct armed *armed)
+{
+    const struct device_screen_row *row = row_of(armed);
+    return (size_t)SCREEN_PERIODS * row->steps * row->taken * CHECK_LANES;
+}
+
+static void take_words(struct armed *armed)
+{
+    CUstream stream = armed->screening.gpu->streams[0];
+    size_t count = word_count(armed);
+    CUdeviceptr trace;
+    armed->words = mem_array(count, sizeof *armed->words);
+    OK(cuMemAlloc(&trace, 4 * count));
+    OK(cuMemsetD32Async(trace, 0, count, stream));
+    launch(armed, trace);
+    OK(cuMemcpyDtoHAsync(armed->words, trace, 4 * count, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuMemFree(trace));
+}
+
+/* Two faults of five are of one bit; the others are of two neighbours, of a byte, or of any bits.
+ */
+static uint32_t drawn_bits(struct rng *rng)
+{
+    switch (rng_below(rng, 5)) {
+    case 0:
+    case 1:
+        return UINT32_C(1) << rng_below(rng, 32);
+    case 2:
+        return UINT32_C(3) << rng_below(rng, 31);
+    case 3:
+        return UINT32_C(255) << 8 * rng_below(rng, 4);
+    default:
+        return 1 + (uint32_t)rng_below(rng, UINT32_MAX);
+    }
+}
+
+/* A fault of one thread. The word is the same in every step. */
+static struct kernel_screen_flip drawn(const struct armed *armed, uint32_t words, uint32_t every)
+{
+    const struct cuda_gpu *gpu = armed->screening.gpu;
+    struct rng *rng = armed->rng;
+    return (struct kernel_screen_flip){
+        .sm = gpu->sm_ids[rng_below(rng, gpu->base.limits.sm_count)],
+        .thread = (uint32_t)rng_below(rng, (uint64_t)armed->screening.warps * CHECK_LANES),
+        .word = (uint32_t)rng_below(rng, words),
+        .every = every,
+        .bits = drawn_bits(rng),
+        .force = (uint32_t)rng_below(rng, 3),
+        .chance = UINT32_MAX};
+}
+
+/* The bits of an operand word that the unit takes: the last 13 of a TF32 number are none. */
+static uint32_t bits_taken(enum device_screen_path path)
+{
+    return path == DEVICE_SCREEN_MMA_TF32 || path == DEVICE_SCREEN_WGMMA_TF32 ? 0xffffe000
+                                                                              : UINT32_MAX;
+}
+
+/* Operands of wgmma are 16 rows, of which each warp writes two. */
+static struct kernel_screen_flip drawn_operand(const struct armed *armed)
+{
+    uint32_t operands = row_of(armed)->operands;
+    struct kernel_screen_flip flip = drawn(armed, operands ? operands : 2, SCREEN_OPERANDS);
+    if (!operands)
+        flip.word = flip.word * 8 + flip.thread / CHECK_LANES;
+    while (!(flip.bits & bits_taken(armed->screening.path)))
+        flip.bits = drawn_bits(armed->rng);
+    return flip;
+}
+
+static bool has_operands(const struct armed *armed)
+{
+    return row_of(armed)->operands ||
+           strncmp(device_screen_names[armed->screening.path], "wgmma", 5) == 0;
+}
+
+/* Whether a fault changes any word: a bit that is 0 in all of them can be stuck at 0. */
+static bool changes_words(const struct armed *armed, const struct kernel_screen_flip *flip)
+{
+    uint32_t taken = row_of(armed)->taken;
+    size_t numbers = (size_t)SCREEN_PERIODS * row_of(armed)->steps * taken;
+    for (size_t n = flip->word; n < numbers; n += flip->every) {
+        uint32_t word = armed->words[n * CHECK_LANES + flip->thread % CHECK_LANES];
+        if (flip->force == KERNEL_SCREEN_TOGGLES ||
+            (flip->force == KERNEL_SCREEN_SETS ? ~word : word) & flip->bits)
+            return true;
+    }
+    return false;
+}
+
+static void print_missed(const struct armed *armed, const char *what,
+                         const struct kernel_screen_flip *flip)
+{
+    static const char *const forces[] = {"toggled", "always 1", "always 0"};
+    printf("not found: %s, %s %u, bits %08x %s, lane %u\n",
+           device_screen_names[armed->screening.path], what, flip->word, flip->bits,
+           forces[flip->force], flip->thread % CHECK_LANES);
+}
+
+/* Faults that are there all the time, found by one launch or, if not, by two more: `standard` has
+ * more of each. */
+static unsigned found_always(struct armed *armed, bool operand)
 {
     unsigned found = 0;
     for (unsigned i = 0; i < mutants; i++) {
-        const struct kernel_screen_flip flip = drawn(armed, operand, rng);
-        found += wrong_warps(armed, operand ? &flip : NULL, operand ? NULL : &flip, digest) > 0;
+        struct kernel_screen_flip flip =
+            operand ? drawn_operand(armed)
+                    : drawn(armed, row_of(armed)->taken, row_of(armed)->taken);
+        if (!operand && !changes_words(armed, &flip)) {
+            i--;
+            continue;
+        }
+        set_flips(armed, operand ? &flip : &no_flip, operand ? &no_flip : &flip);
+        if (finds(armed, 3))
+            found++;
+        else
+            print_missed(armed, operand ? "operand" : "result", &flip);
     }
     return found;
 }
 
-/* Every word of one thread may be wrong with a probability; the chance that one launch finds it is
- * 1 - (1 - p)^n of n visits. */
-static unsigned found_at(struct armed *armed, double p, uint64_t digest, struct rng *rng)
+/* Every word of one thread may be wrong with a probability: the chance that n visits find it is
+ * 1 - (1 - p)^n. */
+static void print_rare(struct armed *armed, double p)
 {
+    const struct device_screen_row *row = row_of(armed);
+    double visits = (double)SCREEN_PERIODS * row->steps * row->taken;
+    uint32_t launches = (uint32_t)fmin(fmax(0.7 / p / visits + 0.5, 1), LAUNCHES_MAX);
+    double chance = 1 - exp(visits * launches * log1p(-p)), expected = RARE * chance;
     unsigned found = 0;
-    for (unsigned i = 0; i < mutants; i++) {
-        const struct kernel_screen_flip flip = {.thread = (uint32_t)rng_below(rng, armed->threads),
-                                                .word = KERNEL_SCREEN_EVERY_WORD,
-                                                .bits = UINT32_C(1) << rng_below(rng, 32),
-                                                .chance = (uint32_t)(p * UINT32_MAX)};
-        found += wrong_warps(armed, NULL, &flip, digest) > 0;
+    for (unsigned i = 0; i < RARE; i++) {
+        struct kernel_screen_flip flip = drawn(armed, 1, 1);
+        flip.force = KERNEL_SCREEN_TOGGLES;
+        flip.chance = (uint32_t)(p * UINT32_MAX);
+        set_flips(armed, &no_flip, &flip);
+        found += finds(armed, launches);
     }
-    return found;
+    printf(" %.0f: %u of %u, %.1f |", visits * launches, found, RARE, expected);
+    assert_true(fabs(found - expected) < 4 * sqrt(expected * (1 - chance)) + 1);
+}
+
+/* What is traced is the fault: its lane, its bits. */
+static void trace_shows(struct armed *armed)
+{
+    struct cuda_gpu *gpu = armed->screening.gpu;
+    uint32_t taken = row_of(armed)->taken;
+    struct kernel_screen_flip flip = drawn(armed, taken, taken);
+    struct device_screen_answer answer = {
+        .place_count = (size_t)gpu->base.limits.sm_count * DEVICE_SUB_CORES, .digest = 1};
+    struct err err = {0};
+    flip.force = KERNEL_SCREEN_TOGGLES;
+    flip.thread = flip.thread % (DEVICE_SUB_CORES * CHECK_LANES); /* the warps that are traced */
+    set_flips(armed, &no_flip, &flip);
+    answer.places = mem_array(answer.place_count, sizeof *answer.places);
+    launch(armed, 0);
+    assert_int_equal(cuda_add_hashes(gpu, gpu->results.host, armed->screening.warps,
+                                     armed->screening.expected, answer.places, NULL, &err),
+                     0);
+    assert_int_equal(screening_trace(&armed->screening, &answer, &err), 0);
+    assert_int_equal(answer.trace.wrong, answer.trace.launches);
+    assert_int_equal(answer.trace.differ, SCREEN_PERIODS * row_of(armed)->steps);
+    for (size_t i = 0; i < answer.take_count; i++) {
+        assert_int_equal(answer.takes[i].lane, flip.thread % CHECK_LANES);
+        assert_int_equal(answer.takes[i].number % taken, flip.word);
+        assert_int_equal(answer.takes[i].expected ^ answer.takes[i].found, flip.bits);
+    }
+    device_screen_answer_fini(&answer);
+}
+
+static void cover_path(struct armed *armed, enum device_screen_path path)
+{
+    struct err err = {0};
+    if (screening_begin(&armed->screening, cuda_of(device), path, &err))
+        fail_msg("%s: %s", device_screen_names[path], err.text);
+    armed->screening.expected = digests[path];
+    /* The control: the armed build changes nothing by itself. */
+    set_flips(armed, &no_flip, &no_flip);
+    assert_false(finds(armed, 4));
+    take_words(armed);
+    unsigned operands = has_operands(armed) ? found_always(armed, true) : 0;
+    unsigned results = found_always(armed, false);
+    printf("| `%s` | %u of %u | %u of %u |", device_screen_names[path], operands,
+           has_operands(armed) ? mutants : 0, results, mutants);
+    assert_int_equal(results, mutants);
+    for (double p = 1e-4; p > 5e-7; p /= 10)
+        print_rare(armed, p);
+    printf("\n");
+    trace_shows(armed);
+    set_flips(armed, &no_flip, &no_flip);
+    assert_false(finds(armed, 4));
+    free(armed->words);
+    screening_end(&armed->screening);
 }
 
 static void coverage(void **state)
 {
     (void)state;
-    struct armed armed = {.launch = 1};
+    struct cuda_gpu *gpu = cuda_of(device);
     struct rng rng;
+    struct armed armed = {.rng = &rng, .launch = 1};
     size_t bytes = 0;
-    if (!armed_path) {
+    if (!armed_path || !mutants) {
         printf("no armed build was given\n");
         skip();
     }
@@ -181,48 +341,26 @@ static void coverage(void **state)
     assert_true(fread(fatbin, 1, FATBIN_BYTES_MAX, file) > 0);
     fclose(file);
     rng_init(&rng, 1, "mutants");
-    OK(cuModuleLoadData(&armed.module, fatbin));
-    OK(cuModuleGetGlobal(&armed.operand_flip, &bytes, armed.module, "screen_operand_flip"));
-    OK(cuStreamCreate(&armed.stream, CU_STREAM_NON_BLOCKING));
-    OK(cuMemAlloc(&armed.results, sizeof armed.result));
-    printf("| path | words a launch and lane | wrong bit in an operand | in a result | p = 1e-3 | "
-           "expected | "
-           "p = 1e-4 | expected |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n");
-    for (int path = 0; path < DEVICE_SCREEN_COUNT; path++) {
-        char name[64];
-        if (!digests[path])
-            continue;
-        snprintf(name, sizeof name, "screen_%s", device_screen_names[path]);
-        OK(cuModuleGetFunction(&armed.kernel, armed.module, name));
-        armed.path = &paths[path];
-        armed.threads = 32 * device_screen_rows[path].warps;
-        uint64_t digest = digests[path];
-        /* The control: the armed build changes nothing by itself. */
-        assert_int_equal(wrong_warps(&armed, NULL, NULL, digest), 0);
-        double visits = (double)SCREEN_PERIODS * armed.path->steps * armed.path->results;
-        unsigned operands = armed.path->operands ? found_of(&armed, true, digest, &rng) : 0;
-        unsigned results = found_of(&armed, false, digest, &rng);
-        printf("| `%s` | %.0f | %u of %u | %u of %u |", device_screen_names[path], visits, operands,
-               armed.path->operands ? mutants : 0, results, mutants);
-        /* Every toggled bit of a result changes the hash. */
-        assert_int_equal(results, mutants);
-        for (double p = 1e-3; p > 5e-5; p /= 10) {
-            double chance = 1 - exp(visits * log1p(-p)), expected = mutants * chance;
-            unsigned found = found_at(&armed, p, digest, &rng);
-            printf(" %u of %u | %.1f |", found, mutants, expected);
-            assert_true(fabs(found - expected) < 4 * sqrt(expected * (1 - chance)) + 1);
-        }
-        printf("\n");
-        assert_int_equal(wrong_warps(&armed, NULL, NULL, digest), 0);
-    }
+    CUmodule release = gpu->modules[CUDA_KERNELS_SCREEN];
+    OK(cuModuleLoadData(&gpu->modules[CUDA_KERNELS_SCREEN], fatbin));
+    OK(cuModuleGetGlobal(&armed.operand_flip, &bytes, gpu->modules[CUDA_KERNELS_SCREEN],
+                         "screen_operand_flip"));
+    printf("| path | wrong operand | wrong result | p = 1e-4 | 1e-5 | 1e-6 |\n"
+           "| --- | --- | --- | --- | --- | --- |\n");
+    for (int path = 0; path < DEVICE_SCREEN_COUNT; path++)
+        if (digests[path])
+            cover_path(&armed, (enum device_screen_path)path);
     free(fatbin);
-    driver.cuModuleUnload(armed.module);
+    driver.cuModuleUnload(gpu->modules[CUDA_KERNELS_SCREEN]);
+    gpu->modules[CUDA_KERNELS_SCREEN] = release;
 }
 
 /* By the stamps of the GPU itself, SMs work for half of the time; nothing is wrong. */
 static void pulses(void **state)
 {
     (void)state;
+    if (!mutants)
+        skip();
     static const uint32_t rates[] = {0, 1, 5, 25, 100, 500, 1000, 2000};
     for (size_t i = 0; i < COUNT_OF(rates); i++) {
         const struct device_pulse pulse = {DEVICE_SCREEN_FP32, rates[i], 1000};

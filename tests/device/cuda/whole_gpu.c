@@ -262,6 +262,21 @@ static void unit_checks(void **state)
     assert_int_equal(device_check_unit(device, &none, &answer, &err), -EINVAL);
 }
 
+/* What is wrong every time is wrong whenever it is launched again, in one word of each launch. */
+static void check_trace(const struct device_screen_answer *answer, bool wrong)
+{
+    const struct device_screen_trace *trace = &answer->trace;
+    assert_int_equal(answer->take_count, wrong);
+    assert_int_equal(trace->differ, wrong);
+    assert_int_equal(trace->wrong, trace->launches);
+    assert_true(!wrong || (trace->place / DEVICE_SUB_CORES == 1 && trace->launches > 1));
+    if (!wrong)
+        return;
+    const struct device_wrong_take *take = &answer->takes[0];
+    assert_true(take->period == 3 && take->number == 5 && take->lane == 7);
+    assert_true(take->expected == 0 && take->found == 8);
+}
+
 /* The same for the screen; the digests are the host's where it knows them. */
 static void screens(void **state)
 {
@@ -287,6 +302,7 @@ static void screens(void **state)
                 assert_true(answer.places[i].count > 0);
                 assert_int_equal(answer.places[i].wrong, expected ? answer.places[i].count : 0);
             }
+            check_trace(&answer, wrong);
             device_screen_answer_fini(&answer);
             found++;
         }
