@@ -66,7 +66,7 @@ const struct metric_row metric_rows[] = {
     /* The screen for wrong results: counts by a rule, and digests, which GPUs that run the same
      * machine code must have alike. */
     {"compute.screen", JUDGE_NONE},
-    {"compute.wrong_launches", JUDGE_NONE},
+    {"compute.not_as_host", JUDGE_NONE},
     {"compute.code", JUDGE_NONE, .for_world = true},
     {"compute.pulse", JUDGE_NONE},
     {"compute.pulse_hz", JUDGE_NONE},
@@ -86,10 +86,9 @@ const struct metric_row metric_rows[] = {
     {"compute.rate.wgmma_f16", JUDGE_LOWER, 0.005},
     {"compute.rate.wgmma_bf16", JUDGE_LOWER, 0.005},
     {"compute.rate.wgmma_fp8", JUDGE_LOWER, 0.005},
-    /* The slowest sub-core over the median one, while units are checked. It is told, and confirms
-     * nothing: how far healthy GPUs differ was not measured yet. One that takes twice as long
-     * flags. */
-    {"compute.slowest", JUDGE_HIGHER, 0.01, .accuse = 1},
+    /* The slowest sub-core over the median one, while units are checked; it confirms nothing. In
+     * 110 surveys of 5 H200s it was 1.0008 to 1.0096. */
+    {"compute.slowest", JUDGE_HIGHER, 0.02, .accuse = 0.05},
     {"compute.slowest_sm", JUDGE_NONE},
     /* Links between the GPUs of a node: compared link by link, by rules of their own. */
     {"links.peers", JUDGE_NONE},

@@ -300,6 +300,7 @@ static const struct field place_rows[] = {
     {FIELD(struct device_check_place, count, U32), .form = FIELD_SAME},
     {FIELD(struct device_check_place, wrong, U32)},
     {FIELD(struct device_check_place, wrong_hash, U64)},
+    {FIELD(struct device_check_place, wrong_warp, U32)},
     {FIELD(struct device_check_place, cycles, U64)},
 };
 static const struct fields place_fields = {FIELDS(struct device_check_place, place_rows)};
@@ -318,36 +319,39 @@ static const struct field screen_rows[] = {
     {FIELD(struct device_screen, target_ms, U32)},
 };
 static const struct fields screen_fields = {FIELDS(struct device_screen, screen_rows)};
-static const struct field trace_rows[] = {
-    {FIELD(struct device_screen_trace, launches, U32)},
-    {FIELD(struct device_screen_trace, wrong, U32)},
-    {FIELD(struct device_screen_trace, place, U32)},
-    {FIELD(struct device_screen_trace, words, U64)},
-    {FIELD(struct device_screen_trace, differ, U64)},
-    {FIELD(struct device_screen_trace, sm_mhz, F64)},
-    {FIELD(struct device_screen_trace, power_w, F64)},
-    {FIELD(struct device_screen_trace, temperature_c, F64)},
+static const struct field second_look_rows[] = {
+    {FIELD(struct device_second_look, launches, U32)},
+    {FIELD(struct device_second_look, wrong, U32)},
+    {FIELD(struct device_second_look, place, U32)},
+    {FIELD(struct device_second_look, results, U64)},
+    {FIELD(struct device_second_look, differ, U64)},
+    {FIELD(struct device_second_look, sm_mhz, F64)},
+    {FIELD(struct device_second_look, power_w, F64)},
+    {FIELD(struct device_second_look, temperature_c, F64)},
 };
-static const struct fields trace_fields = {FIELDS(struct device_screen_trace, trace_rows)};
-static const struct field take_rows[] = {
-    {FIELD(struct device_wrong_take, period, U32)},
-    {FIELD(struct device_wrong_take, number, U32)},
-    {FIELD(struct device_wrong_take, lane, U32)},
-    {FIELD(struct device_wrong_take, expected, U32)},
-    {FIELD(struct device_wrong_take, found, U32)},
+static const struct fields second_look_fields = {
+    FIELDS(struct device_second_look, second_look_rows)};
+static const struct field wrong_result_rows[] = {
+    {FIELD(struct device_wrong_result, period, U32)},
+    {FIELD(struct device_wrong_result, number, U32)},
+    {FIELD(struct device_wrong_result, lane, U32)},
+    {FIELD(struct device_wrong_result, expected, U32)},
+    {FIELD(struct device_wrong_result, found, U32)},
 };
-static const struct fields take_fields = {FIELDS(struct device_wrong_take, take_rows)};
+static const struct fields wrong_result_fields = {
+    FIELDS(struct device_wrong_result, wrong_result_rows)};
 static const struct field screen_answer_rows[] = {
     {FIELD(struct device_screen_answer, digest, U64)},
     {FIELD(struct device_screen_answer, code, U64)},
     {FIELD(struct device_screen_answer, launches, U32)},
     {FIELD(struct device_screen_answer, wrong_launches, U32)},
+    {FIELD(struct device_screen_answer, not_as_host, BOOL)},
     {FIELD(struct device_screen_answer, elapsed_ns, U64)},
     {FIELD_COUNT(struct device_screen_answer, place_count)},
-    {FIELD_COUNT(struct device_screen_answer, take_count)},
+    {FIELD_COUNT(struct device_screen_answer, result_count)},
     {FIELD_STRUCT_LIST(struct device_screen_answer, places, place_count, &place_fields)},
-    {FIELD_INSIDE(struct device_screen_answer, trace, &trace_fields)},
-    {FIELD_STRUCT_LIST(struct device_screen_answer, takes, take_count, &take_fields)},
+    {FIELD_INSIDE(struct device_screen_answer, again, &second_look_fields)},
+    {FIELD_STRUCT_LIST(struct device_screen_answer, results, result_count, &wrong_result_fields)},
 };
 static const struct fields screen_answer_fields = {
     FIELDS(struct device_screen_answer, screen_answer_rows)};
@@ -368,6 +372,7 @@ static const struct field pulse_rows[] = {
 static const struct fields pulse_fields = {FIELDS(struct device_pulse, pulse_rows)};
 static const struct field pulse_answer_rows[] = {
     {FIELD(struct device_pulse_answer, launches, U32)},
+    {FIELD(struct device_pulse_answer, wrong_launches, U32)},
     {FIELD(struct device_pulse_answer, busy_ns, U64)},
     {FIELD(struct device_pulse_answer, idle_ns, U64)},
     {FIELD(struct device_pulse_answer, power_known, BOOL)},

@@ -193,6 +193,7 @@ struct device_check {
 struct device_check_place {
     uint32_t count, wrong; /* all hashes; those that are not the expected one */
     uint64_t wrong_hash;   /* the last one */
+    uint32_t wrong_warp;   /* of its block */
     uint64_t cycles;       /* of its slowest warp, in the fastest timed launch; 0: not known */
 };
 struct device_check_answer {
@@ -227,29 +228,30 @@ struct device_screen {
     enum device_screen_path path;
     uint32_t target_ms; /* how long about */
 };
-/* A word that a lane of a warp has taken wrong, of a period's words. */
-struct device_wrong_take {
+/* A wrong result of a lane; number: of the results of a period. */
+struct device_wrong_result {
     uint32_t period, number, lane, expected, found;
 };
-/* Wrong is a hash that is not the host's, or, where that is not known, not that of most warps in
- * the first launch. If some but not most places are wrong, the worst of them is launched again, and
- * what one of its warps takes is compared with what it must take, word by word. */
-enum { DEVICE_WRONG_TAKES = 16 };
-struct device_screen_trace {
+/* Wrong is a hash that is not that of most warps in the first launch. If some but not most places
+ * are wrong, the worst of them is looked at again: it is launched again, and each result of one of
+ * its warps is compared with what it must be. */
+enum { DEVICE_WRONG_RESULTS = 16 };
+struct device_second_look {
     uint32_t launches, wrong; /* again, and how many of these were wrong again; 0: none */
     uint32_t place;           /* of the warp */
-    uint64_t words, differ;   /* of the first launch that was wrong again */
+    uint64_t results, differ; /* of the first launch in which this warp was wrong again */
     double sm_mhz, power_w, temperature_c; /* right after it; NAN: the driver does not say */
 };
 struct device_screen_answer {
     struct device_check_place *places; /* by SM, then by sub-core */
     size_t place_count;
-    struct device_screen_trace trace;
-    struct device_wrong_take *takes; /* the first of the words that differ */
-    size_t take_count;
-    uint64_t digest; /* the hash of most warps in the first launch */
-    uint64_t code;   /* names the machine code: digests of other code are not compared; 0: the
-                        driver compiled it, so it has no name */
+    struct device_second_look again;
+    struct device_wrong_result *results; /* the first of those that differ */
+    size_t result_count;
+    uint64_t digest;  /* the hash of most warps in the first launch */
+    bool not_as_host; /* the host knows the hash, and it is another one */
+    uint64_t code;    /* names the machine code: digests of other code are not compared; 0: the
+                         driver compiled it, so it has no name */
     uint32_t launches, wrong_launches; /* in which any hash was wrong */
     uint64_t elapsed_ns;               /* of all launches */
 };
@@ -265,8 +267,8 @@ struct device_pulse {
 struct device_pulse_answer {
     struct device_check_place *places; /* by SM, then by sub-core */
     size_t place_count;
-    uint32_t launches;
-    uint64_t busy_ns, idle_ns; /* by the clock of the GPU */
+    uint32_t launches, wrong_launches; /* in which any hash was wrong */
+    uint64_t busy_ns, idle_ns;         /* by the clock of the GPU */
     /* What the driver read: a tenth of the readings were lower, a tenth higher. */
     bool power_known;
     double power_low_w, power_high_w;

@@ -3,7 +3,7 @@
  *
  * Every warp executes the same program on the same operands, so all warps have the same hash. A
  * period is some steps of a few words per lane, each folded into the lane's sum (check_program.h).
- * Of the paths that the host knows, all periods are alike, of SCREEN_STEPS steps each.
+ * Of the paths that compute and that the host knows, all periods are alike, of SCREEN_STEPS steps.
  *
  * Plain C, which nvcc reads too: what the host knows is computed by the same lines. */
 #ifndef GPUMEMTOPO_DEVICE_SCREEN_PROGRAM_H
@@ -113,8 +113,8 @@ CHECK_INLINE uint64_t screen_opposite64(uint64_t x, uint32_t random)
     return x ^ 0x8000000000000000u ^ (mantissa & 0x1fffffffffffffu) >> (random >> 26);
 }
 
-/* The word i of a chunk. One word of four has the chunk's number added: what is read from another
- * chunk is wrong. */
+/* The word i of a chunk. One word of four has the chunk's number added: four words that are read
+ * from another chunk are wrong. */
 CHECK_INLINE uint32_t screen_data_word(uint32_t i)
 {
     return check_mix(SCREEN_SEED ^ i);

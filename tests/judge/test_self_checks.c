@@ -41,7 +41,7 @@ static void wrong_words_accuse(void **state)
     made_free(gpus, COUNT);
 }
 
-/* What wrong words have in common is said; nobody is accused of it yet. */
+/* What wrong words have in common is said; what happened once is told. */
 static void wrong_memory_is_described(void **state)
 {
     (void)state;
@@ -150,12 +150,62 @@ static void places_have_no_median(void **state)
     made_free(gpus, COUNT);
 }
 
+/* A wrong result that repeats accuses, with all that the second look showed; one that does not is
+ * told, and not of other GPUs. */
+static void screens_that_repeat(void **state)
+{
+    (void)state;
+    static const char SHOWN[] =
+        "launches of the screen of the FP32 units with a wrong result: 12, most on SM 17, sub-core "
+        "3: 9 of 40; "
+        "wrong again in 16 of 16 launches; lane 7, step 3, word 2: 0x3f800001 instead of "
+        "0x3f800000, of operands 0x00000001 0x80000000; bits 0x00000001; at 1740 MHz, 312 W, 52 "
+        "degrees C";
+    static const char ONCE[] =
+        "launches of the screen of the FP32 units with a wrong result: 1, most on SM 17, "
+        "sub-core 3: 1 of 40; wrong again in 0 of 16 launches; it did not "
+        "happen again: measure a second time";
+    for (int repeated = 0; repeated < 2; repeated++) {
+        struct gpu_result *gpus = made_fleet(COUNT, 3);
+        struct gpu_result *gpu = &gpus[4];
+        add(gpu, "compute.wrong_on.fp32", repeated ? 12 : 1);
+        struct facts *notes =
+            &measures_add(&gpu->measures, "compute.wrong_at.fp32", 17, "id", "test")->notes;
+        facts_set_int(notes, "sub_core", 3);
+        facts_set_int(notes, "wrong", repeated ? 9 : 1);
+        facts_set_int(notes, "of", 40);
+        facts_set_int(notes, "again", 16);
+        facts_set_int(notes, "again_wrong", repeated ? 16 : 0);
+        if (repeated) {
+            facts_set_int(notes, "lane", 7);
+            facts_set_int(notes, "step", 3);
+            facts_set_int(notes, "word", 2);
+            facts_set_text(notes, "operands", "0x00000001 0x80000000");
+            facts_set_text(notes, "expected", "0x3f800000");
+            facts_set_text(notes, "found", "0x3f800001");
+            facts_set_text(notes, "bits", "0x00000001");
+            facts_set_real(notes, "sm_mhz", 1740);
+            facts_set_real(notes, "power_w", 312);
+            facts_set_real(notes, "temperature_c", 52);
+        }
+        struct inventory inventory = made_judged(gpus, COUNT);
+        assert_int_equal(inventory.total_outliers, repeated);
+        assert_int_equal(inventory.watch_count, !repeated);
+        const struct inventory_outlier *entry =
+            repeated ? made_outlier(&inventory, gpu->uuid) : made_watched(&inventory, gpu->uuid);
+        assert_string_equal(made_finding(entry, "compute.wrong_on.fp32")->cause,
+                            repeated ? SHOWN : ONCE);
+        inventory_fini(&inventory);
+        made_free(gpus, COUNT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_words_accuse),     cmocka_unit_test(wrong_memory_is_described),
         cmocka_unit_test(ecc_errors_in_the_test), cmocka_unit_test(wrong_results_accuse),
-        cmocka_unit_test(places_have_no_median),
+        cmocka_unit_test(places_have_no_median),  cmocka_unit_test(screens_that_repeat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,10 +50,25 @@ static void wrong_sm(void **state)
         .kind = SIM_WRONG_SM, .sm = 5, .share = 0.9, .path = DEVICE_SCREEN_SPECIAL};
     struct measures measures = probed_run(&probed);
     const struct measure *wrong = measures_get(&measures, "compute.wrong_on.special");
-    assert_true(probed_value(&measures, "compute.screen") == wrong->value && wrong->value > 0);
+    assert_true(wrong->value > 2 && wrong->value <= wrong->n);
+    assert_true(probed_value(&measures, "compute.screen") ==
+                (double)facts_get(&wrong->notes, "hashes_wrong")->integer);
     const struct measure *place = measures_get(&measures, "compute.wrong_at.special");
     assert_true(place->value == 5);
     assert_int_equal(facts_get(&place->notes, "sub_core")->integer, 2);
+    /* The second look. */
+    int64_t step = facts_get(&place->notes, "step")->integer;
+    uint32_t operands[SCREEN_OPERANDS];
+    char text[32];
+    assert_true(facts_get(&place->notes, "again_wrong")->integer > 0);
+    assert_int_equal(facts_get(&place->notes, "again")->integer, 16);
+    assert_int_equal(facts_get(&place->notes, "lane")->integer, 7);
+    assert_true(facts_get(&place->notes, "word")->integer <
+                device_screen_rows[DEVICE_SCREEN_SPECIAL].taken);
+    assert_string_equal(facts_get(&place->notes, "bits")->text, "0x00002000");
+    assert_int_equal(screen_operands(DEVICE_SCREEN_SPECIAL, (uint32_t)step, 7, operands), 2);
+    snprintf(text, sizeof text, "0x%08x 0x%08x", operands[0], operands[1]);
+    assert_string_equal(facts_get(&place->notes, "operands")->text, text);
     assert_null(measures_get(&measures, "compute.wrong_on.int"));
     assert_true(probed_value(&measures, "compute.wrong") == 0);
     measures_fini(&measures);
@@ -75,8 +90,7 @@ static void wrong_card(void **state)
     double special = digest_of(&measures, "special"), fp64 = digest_of(&measures, "fp64");
     measures_fini(&measures);
     measures = wrong_card_in(DEVICE_SCREEN_FP64);
-    const struct measure *wrong = measures_get(&measures, "compute.wrong_on.fp64");
-    assert_true(wrong->value == wrong->n && wrong->n > 0);
+    assert_true(probed_value(&measures, "compute.not_as_host") == 1);
     assert_true(digest_of(&measures, "fp64") != fp64);
     assert_true(digest_of(&measures, "special") == special);
     measures_fini(&measures);
@@ -85,6 +99,39 @@ static void wrong_card(void **state)
     assert_true(digest_of(&measures, "fp64") == fp64);
     assert_true(digest_of(&measures, "special") != special);
     measures_fini(&measures);
+}
+
+/* Of tensor units and of memory, no operands of one lane make a word. */
+static void no_operands(void **state)
+{
+    (void)state;
+    uint32_t operands[SCREEN_OPERANDS];
+    assert_int_equal(screen_operands(DEVICE_SCREEN_MMA_F16, 0, 0, operands), 0);
+    assert_int_equal(screen_operands(DEVICE_SCREEN_L2, 0, 0, operands), 0);
+    assert_int_equal(screen_operands(DEVICE_SCREEN_FP64, 3, 5, operands), 5);
+}
+
+/* A wrong word of memory always changes the sum, wherever it stands and whatever is added. */
+static void memory_sums(void **state)
+{
+    (void)state;
+    uint32_t words[4], number = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        words[i] = screen_data_word(i);
+    const uint64_t right = screen_fold_four(99, words);
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t bits = 1; bits; bits <<= 1, number++) {
+            words[i] ^= bits;
+            assert_true(screen_fold_chunk(screen_fold_four(99, words)) != screen_fold_chunk(right));
+            words[i] ^= bits;
+        }
+    assert_int_equal(number, 128);
+    /* Two fours in another order, and two chunks. */
+    uint32_t other[4] = {words[1], words[0], words[3], words[2]};
+    assert_true(screen_fold_four(screen_fold_four(0, words), other) !=
+                screen_fold_four(screen_fold_four(0, other), words));
+    for (uint32_t chunk = 1; chunk < SCREEN_CHUNKS; chunk++)
+        assert_true(screen_data_mark(chunk) != screen_data_mark(chunk - 1));
 }
 
 /* What the host knows by itself. */
@@ -132,8 +179,9 @@ static void operands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(healthy),    cmocka_unit_test(wrong_sm), cmocka_unit_test(wrong_card),
-        cmocka_unit_test(host_words), cmocka_unit_test(operands),
+        cmocka_unit_test(healthy),     cmocka_unit_test(wrong_sm), cmocka_unit_test(wrong_card),
+        cmocka_unit_test(host_words),  cmocka_unit_test(operands), cmocka_unit_test(no_operands),
+        cmocka_unit_test(memory_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,6 +152,8 @@ struct kernel_check_result;
 int cuda_add_hashes(const struct cuda_gpu *gpu, const struct kernel_check_result *results,
                     uint32_t warps, uint64_t expected, struct device_check_place *places,
                     uint64_t *cycles, struct err *err);
+/* All wrong hashes so far. */
+uint64_t cuda_wrong_hashes(const struct device_check_place *places, size_t count);
 /* Keeps the cycles of a launch where they are fewer than those so far. */
 void cuda_keep_fastest(struct device_check_place *places, const uint64_t *cycles, size_t count);
 /* What the GPU draws at this moment; NAN: the driver does not say (load.c). */

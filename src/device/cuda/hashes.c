@@ -37,6 +37,7 @@ int cuda_add_hashes(const struct cuda_gpu *gpu, const struct kernel_check_result
                 continue;
             place->wrong++;
             place->wrong_hash = results[i].hashes[w];
+            place->wrong_warp = w;
         }
     }
     return 0;
@@ -47,4 +48,12 @@ void cuda_keep_fastest(struct device_check_place *places, const uint64_t *cycles
     for (size_t i = 0; i < count; i++)
         if (cycles[i] && (!places[i].cycles || cycles[i] < places[i].cycles))
             places[i].cycles = cycles[i];
+}
+
+uint64_t cuda_wrong_hashes(const struct device_check_place *places, size_t count)
+{
+    uint64_t wrong = 0;
+    for (size_t i = 0; i < count; i++)
+        wrong += places[i].wrong;
+    return wrong;
 }

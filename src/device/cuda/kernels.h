@@ -137,7 +137,8 @@ struct kernel_screen {
     uint64_t data;    /* address of chunks, for the paths that read memory; then of one per warp */
     uint64_t texture; /* of the data */
     uint64_t trace;   /* where one warp stores each word it takes, for all its lanes; 0: nowhere */
-    uint32_t trace_sm, trace_warp; /* which; the id of the hardware */
+    uint32_t trace_sm,
+        trace_warp; /* which: the hardware's id of its SM, and its number in the block */
     uint32_t periods, launch;
     uint32_t period_words; /* numbers of words in a period */
     uint32_t chunks;

@@ -130,11 +130,15 @@ static int take_hashes(struct pulsing *pulsing, uint32_t half, struct err *err)
     const struct kernel_check_result *results = gpu->results.host;
     results += slot_of(half, 0) * sms;
     uint64_t expected = screening_most_frequent(&pulsing->screening, results);
+    struct device_pulse_answer *answer = pulsing->answer;
     int rc = 0;
-    for (uint32_t i = 0; i < pulsing->batch && !rc; i++, results += sms)
-        rc = cuda_add_hashes(gpu, results, pulsing->screening.warps, expected,
-                             pulsing->answer->places, NULL, err);
-    pulsing->answer->launches += pulsing->batch;
+    for (uint32_t i = 0; i < pulsing->batch && !rc; i++, results += sms) {
+        uint64_t before = cuda_wrong_hashes(answer->places, answer->place_count);
+        rc = cuda_add_hashes(gpu, results, pulsing->screening.warps, expected, answer->places, NULL,
+                             err);
+        answer->wrong_launches += cuda_wrong_hashes(answer->places, answer->place_count) > before;
+    }
+    answer->launches += pulsing->batch;
     return rc;
 }
 

@@ -1,6 +1,6 @@
-/* The kernels of the screen that read memory. All warps read other chunks, each of which has the
- * same words but for its mark (screen_program.h), so all have the same hash, which the host knows.
- * Of two launches, the second one has all bits inverted. */
+/* The kernels of the screen that read memory. Each chunk has the same words but for its mark
+ * (screen_program.h), so whichever chunks a warp reads, it has the same hash, which the host knows.
+ * Of two launches, the second one has the bits inverted (of words with a mark, those below it). */
 #ifndef GPUMEMTOPO_DEVICE_CUDA_SCREEN_MEMORY_CUH
 #define GPUMEMTOPO_DEVICE_CUDA_SCREEN_MEMORY_CUH
 

@@ -18,14 +18,16 @@ enum {
 /* What a path reads. */
 static const struct screen_reads {
     bool chunks, constants, texture;
-    bool plain; /* not inverted in every second launch: its results would be others */
-    bool by_l1; /* which has all memory of the SM that is not shared memory */
+    bool plain;            /* not inverted in every second launch: its results would be others */
+    bool by_l1;            /* which has all memory of the SM that is not shared memory */
+    uint32_t shared_bytes; /* that its block needs */
 } reads[DEVICE_SCREEN_COUNT] = {
     [DEVICE_SCREEN_L1] = {.chunks = true, .by_l1 = true},
     [DEVICE_SCREEN_L2] = {.chunks = true},
     [DEVICE_SCREEN_CONSTANT] = {.constants = true},
     [DEVICE_SCREEN_TEXTURE] = {.chunks = true, .texture = true, .plain = true, .by_l1 = true},
-    [DEVICE_SCREEN_BULK] = {.chunks = true},
+    [DEVICE_SCREEN_BULK] = {.chunks = true, .shared_bytes = 16 * CHUNK_BYTES},
+    [DEVICE_SCREEN_CLUSTER] = {.shared_bytes = 32 * CHUNK_BYTES},
 };
 
 /* Chunks, and one more for each warp. */
@@ -98,6 +100,9 @@ static int screening_find_shared(struct screening *screening, struct err *err)
                               CU_SHAREDMEM_CARVEOUT_MAX_L1),
                           "cuFuncSetAttribute", err);
     screening->shared_bytes = (uint32_t)gpu->base.limits.shared_bytes_max - SHARED_BYTES_LEFT;
+    if (screening->shared_bytes < reads[screening->path].shared_bytes)
+        return err_set(err, -ENOTSUP, "%s: too little shared memory",
+                       device_screen_names[screening->path]);
     return cuda_check(gpu,
                       gpu->driver->cuFuncSetAttribute(
                           screening->kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
@@ -115,8 +120,10 @@ int screening_begin(struct screening *screening, struct cuda_gpu *gpu, enum devi
     *screening = (struct screening){.gpu = gpu, .path = path};
     if (rc)
         return rc;
-    if (!device_screen_exists(path, capability))
-        return err_set(err, -ENOTSUP, "%s: not on GPUs of compute capability %d.%d",
+    bool paired = path != DEVICE_SCREEN_CLUSTER || gpu->base.limits.sm_count % 2 == 0;
+    if (!device_screen_exists(path, capability) || !paired)
+        return err_set(err, -ENOTSUP,
+                       "%s: not on GPUs of compute capability %d.%d, or of an odd number of SMs",
                        device_screen_names[path], major, minor);
     screening->warps = device_screen_rows[path].warps;
     screening->code = flavour_code(gpu->flavour, CUDA_KERNELS_SCREEN, capability);

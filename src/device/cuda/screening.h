@@ -41,9 +41,8 @@ struct kernel_check_result;
 uint64_t screening_most_frequent(const struct screening *screening,
                                  const struct kernel_check_result *results);
 
-/* If some but not most places were wrong, looks again at the worst of them, word by word
- * (screen_trace.c). */
-int screening_trace(const struct screening *screening, struct device_screen_answer *answer,
-                    struct err *err);
+/* If some but not most places were wrong, looks again at the worst of them (second_look.c). If that
+ * fails, the answer is as if it had not been tried. */
+void screening_look_again(const struct screening *screening, struct device_screen_answer *answer);
 
 #endif

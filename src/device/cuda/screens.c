@@ -7,6 +7,9 @@
 #include "device/cuda/screening.h"
 #include "device/screen_program.h"
 
+/* Of two, the second has its data inverted. What is wrong in both has happened again. */
+enum { LAUNCHES_MIN = 2 };
+
 /* One launch, until its results are there. */
 static int screen_launch(const struct screening *screening, uint32_t number, uint64_t *out_ns,
                          struct err *err)
@@ -26,29 +29,22 @@ static int screen_launch(const struct screening *screening, uint32_t number, uin
     return rc ? rc : cuda_elapsed(gpu, gpu->events[0], gpu->events[1], out_ns, err);
 }
 
-static uint64_t wrong_hashes(const struct device_screen_answer *answer)
-{
-    uint64_t wrong = 0;
-    for (size_t i = 0; i < answer->place_count; i++)
-        wrong += answer->places[i].wrong;
-    return wrong;
-}
-
 static int screen_take_launch(struct screening *screening, struct device_screen_answer *answer,
                               struct err *err)
 {
     uint64_t *cycles = mem_array(answer->place_count, sizeof *cycles);
-    uint64_t before = wrong_hashes(answer);
+    uint64_t before = cuda_wrong_hashes(answer->places, answer->place_count);
     if (!answer->launches++) {
+        uint64_t host;
         answer->digest = screening_most_frequent(screening, screening->gpu->results.host);
-        if (!screen_host_hash(screening->path, &screening->expected))
-            screening->expected = answer->digest;
+        answer->not_as_host = screen_host_hash(screening->path, &host) && host != answer->digest;
+        screening->expected = answer->digest;
     }
     int rc = cuda_add_hashes(screening->gpu, screening->gpu->results.host, screening->warps,
                              screening->expected, answer->places, cycles, err);
     if (!rc)
         cuda_keep_fastest(answer->places, cycles, answer->place_count);
-    answer->wrong_launches += wrong_hashes(answer) > before;
+    answer->wrong_launches += cuda_wrong_hashes(answer->places, answer->place_count) > before;
     free(cycles);
     return rc;
 }
@@ -63,8 +59,11 @@ static int screen_run(struct screening *screening, const struct device_screen *a
         if (!rc)
             rc = screen_take_launch(screening, answer, err);
         answer->elapsed_ns += ns;
-    } while (!rc && ns && answer->elapsed_ns + ns / 2 < target_ns);
-    return rc ? rc : screening_trace(screening, answer, err);
+    } while (!rc && ns &&
+             (answer->launches < LAUNCHES_MIN || answer->elapsed_ns + ns / 2 < target_ns));
+    if (!rc)
+        screening_look_again(screening, answer);
+    return rc;
 }
 
 int cuda_screen_path(struct device *device, const void *request, void *answer, struct err *err)

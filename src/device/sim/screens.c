@@ -43,36 +43,37 @@ static void screen_again(struct gpu *gpu, const struct device_screen *asked, str
     const struct sim_model *model = &gpu->model;
     const struct device_screen_row *row = &device_screen_rows[asked->path];
     uint32_t place = (uint32_t)model->wrong_sm * DEVICE_SUB_CORES + WRONG_SUB_CORE;
-    struct device_screen_trace *trace = &answer->trace;
+    struct device_second_look *again = &answer->again;
     if (place >= answer->place_count || !answer->places[place].wrong)
         return;
-    *trace = (struct device_screen_trace){
+    *again = (struct device_second_look){
         .launches = AGAIN, .place = place, .sm_mhz = NAN, .power_w = NAN, .temperature_c = NAN};
     for (uint32_t i = 0; i < AGAIN; i++)
-        trace->wrong += rng_uniform(rng) < model->wrong_share;
-    if (!trace->wrong)
+        again->wrong += rng_uniform(rng) < model->wrong_share;
+    if (!again->wrong)
         return;
     uint32_t word = (uint32_t)rng_below(rng, row->taken);
-    trace->words = (uint64_t)SCREEN_PERIODS * row->steps * row->taken * CHECK_LANES;
-    trace->differ = (uint64_t)SCREEN_PERIODS * row->steps;
-    answer->take_count = row->steps < DEVICE_WRONG_TAKES ? row->steps : DEVICE_WRONG_TAKES;
-    answer->takes = mem_array(answer->take_count, sizeof *answer->takes);
-    for (uint32_t i = 0; i < answer->take_count; i++) {
+    again->results = (uint64_t)SCREEN_PERIODS * row->steps * row->taken * CHECK_LANES;
+    again->differ = (uint64_t)SCREEN_PERIODS * row->steps;
+    answer->result_count = row->steps < DEVICE_WRONG_RESULTS ? row->steps : DEVICE_WRONG_RESULTS;
+    answer->results = mem_array(answer->result_count, sizeof *answer->results);
+    for (uint32_t i = 0; i < answer->result_count; i++) {
         uint32_t expected = (uint32_t)rng_next(rng);
-        answer->takes[i] = (struct device_wrong_take){.number = i * row->taken + word,
-                                                      .lane = WRONG_LANE,
-                                                      .expected = expected,
-                                                      .found = expected ^ 1u << WRONG_BIT};
+        answer->results[i] = (struct device_wrong_result){.number = i * row->taken + word,
+                                                          .lane = WRONG_LANE,
+                                                          .expected = expected,
+                                                          .found = expected ^ 1u << WRONG_BIT};
     }
 }
 
 /* Wrong hashes are of other launches, as far as there are launches. */
-static uint32_t screen_wrong_launches(const struct device_screen_answer *answer)
+static uint32_t screen_wrong_launches(const struct device_check_place *places, size_t count,
+                                      uint32_t launches)
 {
     uint32_t most = 0;
-    for (size_t i = 0; i < answer->place_count; i++)
-        most = answer->places[i].wrong > most ? answer->places[i].wrong : most;
-    return most < answer->launches ? most : answer->launches;
+    for (size_t i = 0; i < count; i++)
+        most = places[i].wrong > most ? places[i].wrong : most;
+    return most < launches ? most : launches;
 }
 
 int gpu_screen_path(struct device *device, const void *request, void *answer, struct err *err)
@@ -90,6 +91,7 @@ int gpu_screen_path(struct device *device, const void *request, void *answer, st
     out_answer->code = rng_derive(0, model->hardware.architecture, 0);
     out_answer->digest = rng_derive(card_is_wrong ? gpu->noise_seed : 0,
                                     model->hardware.architecture, 1 + (uint64_t)asked->path);
+    out_answer->not_as_host = card_is_wrong && by_host;
     out_answer->elapsed_ns = (uint64_t)asked->target_ms * 1000000;
     out_answer->launches = (uint32_t)(1 + out_answer->elapsed_ns / LAUNCH_NS);
     out_answer->place_count = (size_t)model->sms * DEVICE_SUB_CORES;
@@ -100,13 +102,12 @@ int gpu_screen_path(struct device *device, const void *request, void *answer, st
         out_answer->launches * device_screen_rows[asked->path].warps / DEVICE_SUB_CORES;
     for (size_t i = 0; i < out_answer->place_count; i++) {
         screen_place(model, asked->path, i, hashes, &rng, &out_answer->places[i]);
-        if (card_is_wrong && by_host)
-            out_answer->places[i].wrong = hashes;
         out_answer->places[i].cycles = gpu_place_cycles(gpu, i, LAUNCH_CYCLES, &rng);
     }
     if ((int)asked->path == model->wrong_path && model->wrong_share > 0)
         screen_again(gpu, asked, &rng, out_answer);
-    out_answer->wrong_launches = screen_wrong_launches(out_answer);
+    out_answer->wrong_launches =
+        screen_wrong_launches(out_answer->places, out_answer->place_count, out_answer->launches);
     gpu->busy_ns += (double)out_answer->elapsed_ns;
     return 0;
 }
@@ -139,6 +140,8 @@ int gpu_pulse_path(struct device *device, const void *request, void *answer, str
         screen_place(model, asked->path, i, out_answer->launches, &rng, &out_answer->places[i]);
         out_answer->places[i].cycles = gpu_place_cycles(gpu, i, LAUNCH_CYCLES, &rng);
     }
+    out_answer->wrong_launches =
+        screen_wrong_launches(out_answer->places, out_answer->place_count, out_answer->launches);
     gpu->busy_ns += (double)ns;
     return 0;
 }

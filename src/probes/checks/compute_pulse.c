@@ -28,9 +28,11 @@ struct stress {
     struct probe_context *context;
     enum device_screen_path path;
     uint64_t hashes[COUNT_OF(modes)], wrong[COUNT_OF(modes)];
-    double duty[COUNT_OF(modes)]; /* share of the time in which SMs worked */
-    double step_w;                /* NAN: the driver does not say */
+    uint32_t launches, wrong_launches; /* in which any hash was wrong */
+    double duty[COUNT_OF(modes)];      /* share of the time in which SMs worked */
+    double step_w;                     /* NAN: the driver does not say */
     uint64_t hot_hashes, hot_wrong;
+    uint32_t hot_launches, hot_wrong_launches;
     struct worst {
         size_t place;
         uint32_t wrong; /* hashes there */
@@ -65,6 +67,8 @@ static int stress_pulse(struct stress *stress, size_t mode, struct err *err)
     double all_ns = (double)(answer.busy_ns + answer.idle_ns);
     stress->hashes[mode] = sum.count;
     stress->wrong[mode] = sum.wrong;
+    stress->launches += answer.launches;
+    stress->wrong_launches += answer.wrong_launches;
     stress->duty[mode] = all_ns > 0 ? (double)answer.busy_ns / all_ns : 0;
     if (mode == STEP_MODE)
         stress->step_w = answer.power_known ? answer.power_high_w - answer.power_low_w : NAN;
@@ -86,17 +90,28 @@ static int stress_hot(struct stress *stress, struct err *err)
         const struct places sum = stress_take(answer.places, answer.place_count, &stress->hot);
         stress->hot_hashes += sum.count;
         stress->hot_wrong += sum.wrong;
+        stress->hot_launches += answer.launches + answer.again.launches;
+        stress->hot_wrong_launches += answer.wrong_launches + answer.again.wrong;
         device_screen_answer_fini(&answer);
     }
     return 0;
 }
 
-static struct measure *stress_add(const struct stress *stress, const char *metric, uint64_t wrong,
-                                  uint64_t hashes, const char *method)
+/* What a part of the stress gave. */
+struct stressed {
+    uint32_t launches, wrong_launches;
+    uint64_t hashes, wrong;
+};
+
+static struct measure *stress_add(const struct stress *stress, const char *metric,
+                                  const struct stressed *stressed, const char *method)
 {
-    struct measure *m = measures_add(stress->context->measures, metric, (double)wrong, "", method);
-    facts_set_int(&m->notes, "of", (int64_t)hashes);
-    m->n = (uint32_t)(hashes < UINT32_MAX ? hashes : UINT32_MAX);
+    struct measure *m =
+        measures_add(stress->context->measures, metric, stressed->wrong_launches, "", method);
+    m->n = stressed->launches;
+    facts_set_int(&m->notes, "of", stressed->launches);
+    facts_set_int(&m->notes, "hashes", (int64_t)stressed->hashes);
+    facts_set_int(&m->notes, "hashes_wrong", (int64_t)stressed->wrong);
     return m;
 }
 
@@ -119,30 +134,32 @@ static double wrong_share(const struct stress *stress, size_t mode)
 static void stress_report(const struct stress *stress)
 {
     struct measures *measures = stress->context->measures;
-    uint64_t hashes = 0, wrong = 0;
+    struct stressed pulsed = {.launches = stress->launches,
+                              .wrong_launches = stress->wrong_launches};
+    const struct stressed hot = {stress->hot_launches, stress->hot_wrong_launches,
+                                 stress->hot_hashes, stress->hot_wrong};
     double hz[COUNT_OF(modes)], duty[COUNT_OF(modes)];
     size_t worst = 0;
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
-        hashes += stress->hashes[i];
-        wrong += stress->wrong[i];
+        pulsed.hashes += stress->hashes[i];
+        pulsed.wrong += stress->wrong[i];
         worst = wrong_share(stress, i) > wrong_share(stress, worst) ? i : worst;
         hz[i] = modes[i].hz;
         duty[i] = facts_decimals(stress->duty[i], 3);
     }
-    struct measure *m = stress_add(stress, "compute.pulse", wrong, hashes,
-                                   "hashes of warps that are not those of most warps, with and "
-                                   "without pauses");
+    struct measure *m = stress_add(stress, "compute.pulse", &pulsed,
+                                   "launches with hashes of warps that are not those of most "
+                                   "warps, with and without pauses");
     facts_set_text(&m->notes, "path", device_screen_names[stress->path]);
     facts_set_numbers(&m->notes, "hz", hz, COUNT_OF(modes));
     facts_set_numbers(&m->notes, "duty", duty, COUNT_OF(modes));
-    if (wrong)
+    if (pulsed.wrong)
         measures_add(measures, "compute.pulse_hz", modes[worst].hz, "id",
                      "pulses per second where they are most frequent; 0: without pauses");
     stress_add_place(stress, "compute.pulse_sm", &stress->pulsed);
-    stress_add(
-        stress, "compute.hot", stress->hot_wrong, stress->hot_hashes,
-        "hashes of warps that are not those of the host or of most warps, of all paths, right "
-        "after seconds without pauses");
+    stress_add(stress, "compute.hot", &hot,
+               "launches with hashes of warps that are not those of most warps, of all paths, "
+               "right after seconds without pauses");
     stress_add_place(stress, "compute.hot_sm", &stress->hot);
     if (!isnan(stress->step_w))
         measures_add(measures, "compute.pulse_step", stress->step_w, "W",

@@ -22,9 +22,10 @@ static const struct {
 
 struct screened {
     uint64_t hashes, wrong;
-    uint32_t wrong_launches; /* of the path where they were most, the second look included */
-    uint32_t paths;          /* that were screened */
-    uint32_t least_places;   /* sub-cores that gave a hash, on the path where it was fewest */
+    uint32_t paths;        /* that were screened */
+    uint32_t least_places; /* sub-cores that gave a hash, on the path where it was fewest */
+    uint32_t not_as_host;  /* paths on which most warps agree, but not with the host */
+    uint32_t no_memory;    /* paths for which there was too little */
     uint64_t code;
 };
 
@@ -37,18 +38,18 @@ static void set_bits(struct facts *notes, const char *key, const uint32_t *words
     strbuf_fini(&text);
 }
 
-/* The first word that was wrong, and what the bits of all that were kept have in common. */
-static void add_takes(struct facts *notes, enum device_screen_path path,
-                      const struct device_screen_answer *answer)
+/* The first wrong result, and what the bits of all that were kept have in common. */
+static void add_results(struct facts *notes, enum device_screen_path path,
+                        const struct device_screen_answer *answer)
 {
-    const struct device_wrong_take *first = &answer->takes[0];
+    const struct device_wrong_result *first = &answer->results[0];
     uint32_t taken = device_screen_rows[path].taken, step = first->number / taken, wrong = 0;
     uint32_t operands[SCREEN_OPERANDS];
     uint32_t count = screen_operands(path, step, first->lane, operands);
-    for (size_t i = 0; i < answer->take_count; i++)
-        wrong |= answer->takes[i].expected ^ answer->takes[i].found;
-    facts_set_int(notes, "words", (int64_t)answer->trace.words);
-    facts_set_int(notes, "words_wrong", (int64_t)answer->trace.differ);
+    for (size_t i = 0; i < answer->result_count; i++)
+        wrong |= answer->results[i].expected ^ answer->results[i].found;
+    facts_set_int(notes, "results", (int64_t)answer->again.results);
+    facts_set_int(notes, "results_wrong", (int64_t)answer->again.differ);
     facts_set_int(notes, "lane", first->lane);
     facts_set_int(notes, "step", step);
     facts_set_int(notes, "word", first->number % taken);
@@ -59,23 +60,22 @@ static void add_takes(struct facts *notes, enum device_screen_path path,
     set_bits(notes, "bits", &wrong, 1);
 }
 
-/* What a second look at the worst place showed. */
-static void add_trace(struct facts *notes, enum device_screen_path path,
-                      const struct device_screen_answer *answer)
+static void add_second_look(struct facts *notes, enum device_screen_path path,
+                            const struct device_screen_answer *answer)
 {
-    const struct device_screen_trace *trace = &answer->trace;
-    if (!trace->launches)
+    const struct device_second_look *again = &answer->again;
+    if (!again->launches)
         return;
-    facts_set_int(notes, "again", trace->launches);
-    facts_set_int(notes, "again_wrong", trace->wrong);
-    if (answer->take_count)
-        add_takes(notes, path, answer);
-    if (!isnan(trace->sm_mhz))
-        facts_set_real(notes, "sm_mhz", trace->sm_mhz);
-    if (!isnan(trace->power_w))
-        facts_set_real(notes, "power_w", trace->power_w);
-    if (!isnan(trace->temperature_c))
-        facts_set_real(notes, "temperature_c", trace->temperature_c);
+    facts_set_int(notes, "again", again->launches);
+    facts_set_int(notes, "again_wrong", again->wrong);
+    if (answer->result_count)
+        add_results(notes, path, answer);
+    if (!isnan(again->sm_mhz))
+        facts_set_real(notes, "sm_mhz", again->sm_mhz);
+    if (!isnan(again->power_w))
+        facts_set_real(notes, "power_w", again->power_w);
+    if (!isnan(again->temperature_c))
+        facts_set_real(notes, "temperature_c", again->temperature_c);
 }
 
 static void add_wrong(struct probe_context *context, enum device_screen_path path,
@@ -84,23 +84,24 @@ static void add_wrong(struct probe_context *context, enum device_screen_path pat
     const struct places sum = places_sum(answer->places, answer->place_count);
     screened->hashes += sum.count;
     screened->wrong += sum.wrong;
-    if (answer->wrong_launches + answer->trace.wrong > screened->wrong_launches)
-        screened->wrong_launches = answer->wrong_launches + answer->trace.wrong;
     if (!screened->paths || sum.with_hashes < screened->least_places)
         screened->least_places = sum.with_hashes;
     if (!sum.wrong)
         return;
     struct measure *m =
-        measures_add(context->measures, metrics[path].wrong, (double)sum.wrong, "",
-                     "hashes of warps that are not those of the host or of most warps");
-    facts_set_int(&m->notes, "of", (int64_t)sum.count);
-    m->n = (uint32_t)(sum.count < UINT32_MAX ? sum.count : UINT32_MAX);
+        measures_add(context->measures, metrics[path].wrong,
+                     (double)answer->wrong_launches + answer->again.wrong, "",
+                     "launches with hashes of warps that are not those of most warps");
+    m->n = answer->launches + answer->again.launches;
+    facts_set_int(&m->notes, "of", m->n);
+    facts_set_int(&m->notes, "hashes", (int64_t)sum.count);
+    facts_set_int(&m->notes, "hashes_wrong", (int64_t)sum.wrong);
     m = measures_add(context->measures, metrics[path].place, (double)(sum.worst / DEVICE_SUB_CORES),
                      "id", "the SM with the sub-core that has most of them");
     facts_set_int(&m->notes, "sub_core", (int64_t)(sum.worst % DEVICE_SUB_CORES));
     facts_set_int(&m->notes, "wrong", answer->places[sum.worst].wrong);
     facts_set_int(&m->notes, "of", answer->places[sum.worst].count);
-    add_trace(&m->notes, path, answer);
+    add_second_look(&m->notes, path, answer);
 }
 
 static int screen_path(struct probe_context *context, enum device_screen_path path,
@@ -112,7 +113,8 @@ static int screen_path(struct probe_context *context, enum device_screen_path pa
     struct device_screen_answer answer;
     struct err own = {0};
     int rc = device_screen_path(context->device, &screen, &answer, &own);
-    if (rc == -ENOTSUP)
+    screened->no_memory += rc == -ENOMEM;
+    if (rc == -ENOTSUP || rc == -ENOMEM)
         return 0;
     if (rc)
         return err_set(err, rc, "%s: %s", device_screen_names[path], own.text);
@@ -121,6 +123,7 @@ static int screen_path(struct probe_context *context, enum device_screen_path pa
         measures_add(context->measures, metrics[path].digest,
                      (double)(answer.digest % DIGEST_VALUES), "id", "of the hash of most warps");
     screened->code = answer.code;
+    screened->not_as_host += answer.not_as_host;
     screened->paths++;
     device_screen_answer_fini(&answer);
     return 0;
@@ -130,15 +133,16 @@ static void screened_report(struct probe_context *context, const struct screened
 {
     struct measure *m =
         measures_add(context->measures, "compute.screen", (double)screened->wrong, "",
-                     "hashes of warps that are not those of the host or of most warps, over all "
-                     "paths");
+                     "hashes of warps that are not those of most warps, over all paths");
     facts_set_int(&m->notes, "of", (int64_t)screened->hashes);
     facts_set_int(&m->notes, "paths", screened->paths);
     facts_set_int(&m->notes, "sub_cores", screened->least_places);
     m->n = (uint32_t)(screened->hashes < UINT32_MAX ? screened->hashes : UINT32_MAX);
-    if (screened->wrong)
-        measures_add(context->measures, "compute.wrong_launches", (double)screened->wrong_launches,
-                     "", "launches with a wrong hash, of the path that has most");
+    if (screened->no_memory)
+        facts_set_int(&m->notes, "too_little_memory", screened->no_memory);
+    if (screened->not_as_host)
+        measures_add(context->measures, "compute.not_as_host", screened->not_as_host, "",
+                     "paths on which most warps agree on another hash than the host");
     if (screened->code)
         measures_add(context->measures, "compute.code", (double)(screened->code % DIGEST_VALUES),
                      "id", "of the machine code of the screen");
@@ -162,6 +166,6 @@ static int compute_screen_run(struct probe_context *context, struct err *err)
 const struct probe probe_compute_screen = {
     .description = {"compute.screen", "whether every SM computes right, with operands of any bits",
                     PROFILE_STANDARD},
-    .metrics = {"compute.screen", "compute.wrong_launches", "compute.code", SCREENS(SCREEN_NAMES)},
+    .metrics = {"compute.screen", "compute.not_as_host", "compute.code", SCREENS(SCREEN_NAMES)},
     .run = compute_screen_run,
 };

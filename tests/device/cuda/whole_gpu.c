@@ -263,18 +263,19 @@ static void unit_checks(void **state)
 }
 
 /* What is wrong every time is wrong whenever it is launched again, in one word of each launch. */
-static void check_trace(const struct device_screen_answer *answer, bool wrong)
+static void check_second_look(const struct device_screen_answer *answer, bool wrong)
 {
-    const struct device_screen_trace *trace = &answer->trace;
-    assert_int_equal(answer->take_count, wrong);
-    assert_int_equal(trace->differ, wrong);
-    assert_int_equal(trace->wrong, trace->launches);
-    assert_true(!wrong || (trace->place / DEVICE_SUB_CORES == 1 && trace->launches > 1));
+    const struct device_second_look *again = &answer->again;
+    assert_int_equal(answer->wrong_launches, wrong ? answer->launches : 0);
+    assert_int_equal(answer->result_count, wrong);
+    assert_int_equal(again->differ, wrong);
+    assert_int_equal(again->wrong, again->launches);
+    assert_true(!wrong || (again->place / DEVICE_SUB_CORES == 1 && again->launches > 1));
     if (!wrong)
         return;
-    const struct device_wrong_take *take = &answer->takes[0];
-    assert_true(take->period == 3 && take->number == 5 && take->lane == 7);
-    assert_true(take->expected == 0 && take->found == 8);
+    const struct device_wrong_result *result = &answer->results[0];
+    assert_true(result->period == 3 && result->number == 5 && result->lane == 7);
+    assert_true(result->expected == 0 && result->found == 8);
 }
 
 /* The same for the screen; the digests are the host's where it knows them. */
@@ -302,7 +303,7 @@ static void screens(void **state)
                 assert_true(answer.places[i].count > 0);
                 assert_int_equal(answer.places[i].wrong, expected ? answer.places[i].count : 0);
             }
-            check_trace(&answer, wrong);
+            check_second_look(&answer, wrong);
             device_screen_answer_fini(&answer);
             found++;
         }
