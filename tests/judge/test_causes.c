@@ -188,14 +188,14 @@ static void slow_sm(void **state)
     made_free(gpus, COUNT);
 }
 
-/* A sub-core that is slower than those of the other GPUs is told with its SM, and flags nobody. */
+/* A sub-core that is slower than those of the other GPUs is told with its SM, or flagged. */
 static void slow_sub_core(void **state)
 {
     (void)state;
     static const struct {
         double worse;
-        bool told;
-    } rows[] = {{0.005, false}, {0.05, true}, {0.9, true}};
+        bool told, accused;
+    } rows[] = {{0.015, false, false}, {0.03, true, false}, {0.2, false, true}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct gpu_result *gpus = made_fleet(COUNT, 8);
         for (size_t k = 0; k < COUNT; k++)
@@ -204,11 +204,13 @@ static void slow_sub_core(void **state)
                          "test");
         measures_add(&gpus[SUSPECT].measures, "compute.slowest_sm", 99, "id", "test");
         struct inventory inventory = made_judged(gpus, COUNT);
-        assert_int_equal(inventory.total_outliers, 0);
-        const struct inventory_outlier *watched = made_watched(&inventory, gpus[SUSPECT].uuid);
-        assert_int_equal(watched != NULL, rows[i].told);
-        if (watched)
-            assert_string_equal(made_finding(watched, "compute.slowest")->cause,
+        assert_int_equal(inventory.total_outliers, rows[i].accused);
+        const struct inventory_outlier *entry = rows[i].accused
+                                                    ? made_outlier(&inventory, gpus[SUSPECT].uuid)
+                                                    : made_watched(&inventory, gpus[SUSPECT].uuid);
+        assert_int_equal(entry != NULL, rows[i].told || rows[i].accused);
+        if (entry)
+            assert_string_equal(made_finding(entry, "compute.slowest")->cause,
                                 "SM 99 is slower than the others, cause unknown");
         inventory_fini(&inventory);
         made_free(gpus, COUNT);
