@@ -66,7 +66,6 @@ const struct metric_row metric_rows[] = {
     /* The screen for wrong results: counts by a rule, and digests, which GPUs that run the same
      * machine code must have alike. */
     {"compute.screen", JUDGE_NONE},
-    {"compute.not_as_host", JUDGE_NONE},
     {"compute.code", JUDGE_NONE, .for_world = true},
     {"compute.pulse", JUDGE_NONE},
     {"compute.pulse_hz", JUDGE_NONE},
@@ -76,7 +75,8 @@ const struct metric_row metric_rows[] = {
     {"compute.hot_sm", JUDGE_NONE},
 #define SCREEN_ROWS(id, name, words, ...)                                                          \
     {"compute.wrong_on." name, JUDGE_NONE}, {"compute.wrong_at." name, JUDGE_NONE},                \
-        {"compute.digest." name, JUDGE_NONE, .for_world = true},
+        {"compute.digest." name, JUDGE_NONE, .for_world = true},                                   \
+        {"compute.not_as_host." name, JUDGE_NONE},
     SCREENS(SCREEN_ROWS){"compute.rate.int", JUDGE_NONE},
     {"compute.rate.fp32", JUDGE_LOWER, 0.005},
     {"compute.rate.fp64", JUDGE_LOWER, 0.005},

@@ -69,7 +69,7 @@ void probe_end_link(struct probe_context *context);
 /* Marks the metric, if it exists, as noisy or adds a note, depending on context->link. */
 void probe_remark_link(struct probe_context *context, const char *metric);
 
-enum { PROBE_LIST_MAX = 96 };
+enum { PROBE_LIST_MAX = 128 };
 
 /* One row of the table. A probe is in one file, and the other files know only this of it. */
 struct probe {

@@ -2,6 +2,7 @@
 #include "made.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "../check.h"
 #include "judge/world.h"
@@ -69,6 +70,35 @@ static void too_few(void **state)
     }
 }
 
+/* Where the host knows the answer, those that agree with it are right, however few they are. */
+static void other_than_the_host(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t count, wrong;
+    } rows[] = {{COUNT, 1}, {COUNT, COUNT - 1}, {2, 1}, {1, 1}};
+    for (size_t r = 0; r < COUNT_OF(rows); r++) {
+        struct gpu_result *gpus = made_fleet(rows[r].count, 3);
+        bool all = rows[r].wrong == rows[r].count;
+        for (size_t i = 0; i < rows[r].count; i++) {
+            add(&gpus[i], "compute.code", 7);
+            add(&gpus[i], "compute.screen", 0);
+            add(&gpus[i], "compute.digest.fp64", i < rows[r].wrong ? 99 + (double)i : RIGHT);
+            if (i < rows[r].wrong)
+                add(&gpus[i], "compute.not_as_host.fp64", 1);
+        }
+        struct inventory inventory = made_judged(gpus, rows[r].count);
+        assert_int_equal(inventory.total_outliers, all ? 0 : rows[r].wrong);
+        assert_int_equal(inventory.watch_count, all ? rows[r].wrong : 0);
+        const struct inventory_outlier *entry =
+            all ? made_watched(&inventory, gpus[0].uuid) : made_outlier(&inventory, gpus[0].uuid);
+        assert_non_null(strstr(made_finding(entry, "compute.not_as_host.fp64")->cause,
+                               "FP64 units: all SMs give another result than the host, "));
+        inventory_fini(&inventory);
+        made_free(gpus, rows[r].count);
+    }
+}
+
 static void add_elsewhere(struct world_population *population, const char *metric, double value,
                           double last)
 {
@@ -118,9 +148,8 @@ static void elsewhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_of_many),
-        cmocka_unit_test(other_code),
-        cmocka_unit_test(too_few),
+        cmocka_unit_test(one_of_many), cmocka_unit_test(other_code),
+        cmocka_unit_test(too_few),     cmocka_unit_test(other_than_the_host),
         cmocka_unit_test(elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

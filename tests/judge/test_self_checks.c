@@ -58,9 +58,7 @@ static void wrong_memory_is_described(void **state)
          "kept; only bit 5, read as 0; in 450 pages of 2 MiB"},
         {1, 1, 0, 2, 0.5, 1, 0,
          "1, the first at 1 GiB of the memory that was tested; 1 word, 0 of them wrong again; 2 of "
-         "64 bits, read as 0 and as 1; in 1 page of 2 MiB; it did not happen again: measure a "
-         "second "
-         "time"},
+         "64 bits, read as 0 and as 1; in 1 page of 2 MiB; it was seen once: measure it again"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct gpu_result *gpus = made_fleet(COUNT, 3);
@@ -163,8 +161,7 @@ static void screens_that_repeat(void **state)
         "degrees C";
     static const char ONCE[] =
         "launches of the screen of the FP32 units with a wrong result: 1, most on SM 17, "
-        "sub-core 3: 1 of 40; wrong again in 0 of 16 launches; it did not "
-        "happen again: measure a second time";
+        "sub-core 3: 1 of 40; wrong again in 0 of 16 launches; it was seen once: measure it again";
     for (int repeated = 0; repeated < 2; repeated++) {
         struct gpu_result *gpus = made_fleet(COUNT, 3);
         struct gpu_result *gpu = &gpus[4];

@@ -29,7 +29,7 @@ KINDS = [
     ("wrong_sm, sm: {sm}, share: 0.5, path: l1", "compute.wrong_on.l1", r"reads through L1 .*most on SM {sm}, sub-core 2"),
     ("wrong_sm, sm: {sm}, share: 0.5, path: wgmma_fp8", "compute.wrong_on.wgmma_fp8", r"FP8, wgmma\) .*most on SM {sm}, sub-core 2"),
     ("wrong_sm, sm: {sm}, share: 0.3, path: predicates", "compute.wrong_on.predicates", r"predicates .*most on SM {sm}, sub-core 2"),
-    ("wrong_card, path: fp64", "compute.digest.fp64", r"FP64 units give another result than on \d+ of \d+ GPUs"),
+    ("wrong_card, path: fp64", "compute.not_as_host.fp64", r"FP64 units: all SMs give another result than the host, with which \d+ of \d+ GPUs"),
     ("wrong_card, path: mma_tf32", "compute.digest.mma_tf32", r"tensor units \(TF32\) give another result than on \d+ of \d+ GPUs"),
     ("wrong_card, path: texture", "compute.digest.texture", r"filters of textures give another result than on \d+ of \d+ GPUs"),
     ("bit_error, bytes: {bytes}", "main.whole.errors", r"words of memory that read back wrong"),

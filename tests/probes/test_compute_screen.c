@@ -90,7 +90,7 @@ static void wrong_card(void **state)
     double special = digest_of(&measures, "special"), fp64 = digest_of(&measures, "fp64");
     measures_fini(&measures);
     measures = wrong_card_in(DEVICE_SCREEN_FP64);
-    assert_true(probed_value(&measures, "compute.not_as_host") == 1);
+    assert_true(probed_value(&measures, "compute.not_as_host.fp64") == 1);
     assert_true(digest_of(&measures, "fp64") != fp64);
     assert_true(digest_of(&measures, "special") == special);
     measures_fini(&measures);

@@ -2,6 +2,7 @@
 #include "../check.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "report/commands/commands.h"
@@ -19,6 +20,7 @@ struct undrain_case {
 
 #define FAILING "n1|1794909252|gpumemtopo:failing:GPU-1:a cause:-:-\n"
 #define DEGRADED "n1|1794909252|gpumemtopo:degraded:GPU-1:a cause:-:-30.0%\n"
+#define REASON(metric) "n1|1794909252|gpumemtopo:failing:GPU-1:a cause:" metric ":-:+1 finding\n"
 #define RESUME "scontrol update NodeName=n1 State=RESUME\n"
 #define AFTER "2026-11-17T09:54:13Z"
 #define NOT_MEASURED "n1: not all of its GPUs were measured since it was drained\n"
@@ -50,13 +52,28 @@ static const struct undrain_case cases[] = {
      false, 9, NULL, "n1: was drained for a finding that is not of one GPU: look at it yourself\n"},
     {"too few to compare", DEGRADED, AFTER, GPU_OK, false, 4, NULL,
      "n1: too few GPUs of its model were surveyed to tell whether it is still slower\n"},
+    {"looked for again", REASON("compute.wrong_on.fp32"), AFTER, GPU_OK, false, 2, RESUME, NULL},
+    {"a fact that every survey reads", REASON("health.remap_pending"), AFTER, GPU_OK, false, 2,
+     RESUME, NULL},
+    {"not looked for", REASON("main.march.errors"), AFTER, GPU_OK, false, 2, NULL,
+     "n1: what it was drained for was not measured since: survey it with the profile that found "
+     "it\n"},
+    {"looked for in vain", REASON("main.latency"), AFTER, GPU_OK, false, 2, NULL,
+     "n1: what it was drained for was not measured since: survey it with the profile that found "
+     "it\n"},
     {"no longer slower than others", DEGRADED, AFTER, GPU_OK, false, 5, RESUME, NULL},
 };
 
 static void check_case(const struct undrain_case *c)
 {
+    struct inventory_value values[] = {{.metric = (char *)"compute.screen", .value = 0},
+                                       {.metric = (char *)"main.latency", .value = NAN}};
     struct inventory_gpu gpus[] = {
-        {.uuid = (char *)"GPU-1", .node = (char *)"n1", .model = (char *)"m"},
+        {.uuid = (char *)"GPU-1",
+         .node = (char *)"n1",
+         .model = (char *)"m",
+         .values = values,
+         .value_count = COUNT_OF(values)},
         {.uuid = (char *)"GPU-2", .node = (char *)"n1", .model = (char *)"m", .status = c->second},
     };
     struct inventory_model model = {.id = (char *)"m", .count = c->model_count};

@@ -1,5 +1,7 @@
-/* Digests of the screen for wrong results: GPUs that run the same machine code must agree. This
- * finds the GPU whose SMs are all wrong alike, and needs no file of right answers. */
+/* GPUs whose SMs are all wrong alike in the screen for wrong results. Where the host knows the
+ * answer, a GPU that gives another one is wrong if others give that of the host; alone, it is told
+ * of, since the host can be wrong, too. Otherwise GPUs that run the same machine code must have the
+ * same digest: this needs no file of right answers. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -16,9 +18,11 @@ enum { AGREE_MIN = 3 }; /* GPUs that say what is right, if they are two thirds o
 static const char CODE[] = "compute.code";
 
 static const struct digest_metric {
-    const char *metric, *words;
+    const char *metric, *host_metric, *words;
+    bool by_host;
 } digest_metrics[] = {
-#define DIGEST_METRIC(id, name, words, ...) {"compute.digest." name, words},
+#define DIGEST_METRIC(id, name, words, host, ...)                                                  \
+    {"compute.digest." name, "compute.not_as_host." name, words, host},
     SCREENS(DIGEST_METRIC)};
 
 struct digest {
@@ -101,6 +105,37 @@ static void judge_digests(struct judge *judge, const struct digest_metric *metri
     }
 }
 
+/* GPUs of a model that differ from the host. */
+static void judge_by_host(struct judge *judge, const struct digest_metric *metric,
+                          const struct group *model, const struct metric_column *differ)
+{
+    const struct fleet *fleet = &judge->fleet;
+    const struct metric_column *screened = fleet_metric(fleet, "compute.screen");
+    size_t others = 0, all = 0;
+    for (size_t i = 0; i < model->count; i++) {
+        uint32_t gpu = model->members[i];
+        if (!fleet_number(screened, gpu, false) || !fleet_judged(&fleet->gpus[gpu]))
+            continue;
+        all++;
+        others += fleet_number(differ, gpu, false) == NULL;
+    }
+    for (size_t i = 0; i < model->count; i++) {
+        uint32_t gpu = model->members[i];
+        const struct cell *cell = fleet_number(differ, gpu, false);
+        if (!cell || !fleet_judged(&fleet->gpus[gpu]))
+            continue;
+        findings_add_rule(
+            judge, gpu, metric->host_metric, others ? EVIDENCE_FAULT : EVIDENCE_HINT,
+            VERDICT_FAILING, cell->value,
+            others ? str_format("%s: all SMs give another result than the host, with which %zu of "
+                                "%zu GPUs of its model agree",
+                                metric->words, others, all)
+                   : str_format("%s: all SMs give another result than the host, and no other GPU "
+                                "shows who is right",
+                                metric->words));
+    }
+}
+
 /* The digests of the GPUs of a model that have one, in order. */
 static size_t digests_of(const struct fleet *fleet, const struct group *model,
                          const struct metric_column *codes, const struct metric_column *values,
@@ -121,11 +156,16 @@ static size_t digests_of(const struct fleet *fleet, const struct group *model,
 void stage_digests(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
+    for (size_t m = 0; m < COUNT_OF(digest_metrics); m++) {
+        const struct metric_column *differ = fleet_metric(fleet, digest_metrics[m].host_metric);
+        for (size_t g = 0; g < fleet->group_count && differ; g++)
+            judge_by_host(judge, &digest_metrics[m], &fleet->groups[g], differ);
+    }
     const struct metric_column *codes = fleet_metric(fleet, CODE);
     struct digest *digests = mem_array(fleet->count ? fleet->count : 1, sizeof *digests);
     for (size_t m = 0; m < COUNT_OF(digest_metrics) && codes; m++) {
         const struct metric_column *values = fleet_metric(fleet, digest_metrics[m].metric);
-        for (size_t g = 0; g < fleet->group_count && values; g++) {
+        for (size_t g = 0; g < fleet->group_count && values && !digest_metrics[m].by_host; g++) {
             size_t count = digests_of(fleet, &fleet->groups[g], codes, values, digests);
             for (size_t i = 0, end; i < count; i = end) {
                 for (end = i + 1; end < count && digests[end].code == digests[i].code;)

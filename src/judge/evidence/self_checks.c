@@ -207,11 +207,6 @@ static const struct self_check self_checks[] = {
      .place_words = "most on SM ",
      .repeat_metric = "compute.hot",
      .repeat_least = 2},
-    /* All SMs alike: what the fleet says decides (digests.c). */
-    {.metric = "compute.not_as_host",
-     .words = "ways of computing on which most SMs agree on another result than the host: ",
-     .evidence = EVIDENCE_HINT,
-     .verdict = VERDICT_UNKNOWN},
 };
 
 static void self_check_report(struct judge *judge, uint32_t gpu, const struct self_check *check,
@@ -230,7 +225,7 @@ static void self_check_report(struct judge *judge, uint32_t gpu, const struct se
     if (check->describe)
         check->describe(fleet, gpu, check, &text);
     if (once)
-        strbuf_puts(&text, "; it did not happen again: measure a second time");
+        strbuf_puts(&text, "; it was seen once: measure it again");
     findings_add_rule(judge, gpu, check->metric, once ? EVIDENCE_HINT : check->evidence,
                       check->verdict, value, text.data);
 }

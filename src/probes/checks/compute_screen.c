@@ -14,17 +14,17 @@
 enum { TARGET_MS = 4, FULL_TARGET_MS = 100, DIGEST_VALUES = 1000000 };
 
 static const struct {
-    const char *wrong, *place, *digest;
+    const char *wrong, *place, *digest, *host;
 } metrics[DEVICE_SCREEN_COUNT] = {
 #define SCREEN_METRICS(id, name, words, ...)                                                       \
-    {"compute.wrong_on." name, "compute.wrong_at." name, "compute.digest." name},
+    {"compute.wrong_on." name, "compute.wrong_at." name, "compute.digest." name,                   \
+     "compute.not_as_host." name},
     SCREENS(SCREEN_METRICS)};
 
 struct screened {
     uint64_t hashes, wrong;
     uint32_t paths;        /* that were screened */
     uint32_t least_places; /* sub-cores that gave a hash, on the path where it was fewest */
-    uint32_t not_as_host;  /* paths on which most warps agree, but not with the host */
     uint32_t no_memory;    /* paths for which there was too little */
     uint64_t code;
 };
@@ -123,7 +123,9 @@ static int screen_path(struct probe_context *context, enum device_screen_path pa
         measures_add(context->measures, metrics[path].digest,
                      (double)(answer.digest % DIGEST_VALUES), "id", "of the hash of most warps");
     screened->code = answer.code;
-    screened->not_as_host += answer.not_as_host;
+    if (answer.not_as_host)
+        measures_add(context->measures, metrics[path].host, 1, "",
+                     "most warps agree on another hash than the host");
     screened->paths++;
     device_screen_answer_fini(&answer);
     return 0;
@@ -140,9 +142,6 @@ static void screened_report(struct probe_context *context, const struct screened
     m->n = (uint32_t)(screened->hashes < UINT32_MAX ? screened->hashes : UINT32_MAX);
     if (screened->no_memory)
         facts_set_int(&m->notes, "too_little_memory", screened->no_memory);
-    if (screened->not_as_host)
-        measures_add(context->measures, "compute.not_as_host", screened->not_as_host, "",
-                     "paths on which most warps agree on another hash than the host");
     if (screened->code)
         measures_add(context->measures, "compute.code", (double)(screened->code % DIGEST_VALUES),
                      "id", "of the machine code of the screen");
@@ -162,10 +161,11 @@ static int compute_screen_run(struct probe_context *context, struct err *err)
 }
 
 #define SCREEN_NAMES(id, name, words, ...)                                                         \
-    "compute.wrong_on." name, "compute.wrong_at." name, "compute.digest." name,
+    "compute.wrong_on." name, "compute.wrong_at." name, "compute.digest." name,                    \
+        "compute.not_as_host." name,
 const struct probe probe_compute_screen = {
     .description = {"compute.screen", "whether every SM computes right, with operands of any bits",
                     PROFILE_STANDARD},
-    .metrics = {"compute.screen", "compute.not_as_host", "compute.code", SCREENS(SCREEN_NAMES)},
+    .metrics = {"compute.screen", "compute.code", SCREENS(SCREEN_NAMES)},
     .run = compute_screen_run,
 };

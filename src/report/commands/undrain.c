@@ -2,6 +2,7 @@
 #include "report/commands/commands.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/yaml.h"
+#include "catalogue/metrics.h"
 #include "report/command.h"
 #include "report/drain.h"
 #include "report/merge/merge.h"
@@ -23,7 +25,7 @@ enum { PEERS_MIN = 5 };
 struct drained {
     const char *node;
     int64_t since_s;
-    const char *verdict, *uuid, *cause; /* of the reason; NULL: it is not ours */
+    const char *verdict, *uuid, *cause, *metric; /* of the reason; NULL: it is not ours */
 };
 
 static bool undrain_is_measured(const struct inventory_gpu *gpu)
@@ -129,6 +131,34 @@ static struct node_gpus undrain_find_gpus(const struct inventory *judged,
     return found;
 }
 
+/* What says that a deviation was looked for: the figure itself, or a count of what was tested.
+ * NULL: the metric is no figure, but what every survey reads. */
+static const char *undrain_evidence_of(const char *metric)
+{
+    static const struct {
+        const char *prefix, *count;
+    } counts[] = {{"compute.wrong_in.", "compute.wrong"},
+                  {"compute.wrong_on.", "compute.screen"},
+                  {"compute.not_as_host.", "compute.screen"}};
+    for (size_t i = 0; i < COUNT_OF(counts); i++)
+        if (strncmp(metric, counts[i].prefix, strlen(counts[i].prefix)) == 0)
+            return counts[i].count;
+    for (size_t i = 0; i < metric_row_count; i++)
+        if (strcmp(metric_rows[i].key, metric) == 0)
+            return metric;
+    return NULL;
+}
+
+/* A survey that did not look for what a GPU was drained for does not show that it is gone. */
+static bool undrain_looked_for(const struct inventory_gpu *gpu, const char *metric)
+{
+    const char *evidence = metric ? undrain_evidence_of(metric) : NULL;
+    for (size_t i = 0; i < gpu->value_count && evidence; i++)
+        if (strcmp(gpu->values[i].metric, evidence) == 0 && isfinite(gpu->values[i].value))
+            return true;
+    return !evidence;
+}
+
 /* Why the node stays drained; NULL: it is healthy. */
 static const char *undrain_refusal(const struct inventory *judged, const struct drained *drained,
                                    const struct node_gpus *gpus, const struct drain_lines *bad)
@@ -145,6 +175,9 @@ static const char *undrain_refusal(const struct inventory *judged, const struct 
                                       : NULL;
     if (!gpus->named)
         return "the GPU for which it was drained is no longer there: look at it yourself";
+    if (!undrain_looked_for(gpus->named, drained->metric))
+        return "what it was drained for was not measured since: survey it with the profile that "
+               "found it";
     if (strcmp(drained->verdict, "failing") != 0 &&
         undrain_peers_of(judged, gpus->named) < PEERS_MIN)
         return "too few GPUs of its model were surveyed to tell whether it is still slower";
@@ -154,18 +187,17 @@ static const char *undrain_refusal(const struct inventory *judged, const struct 
 /* Splits the reason into its fields if it is one of drain. */
 static void split_reason(char *reason, struct drained *out)
 {
-    char *fields[4] = {reason};
-    size_t count = 1;
-    for (char *at = reason; *at && count < 4; at++)
-        if (*at == ':') {
-            *at = '\0';
-            fields[count++] = at + 1;
-        }
-    if (count < 4 || strcmp(fields[0], "gpumemtopo") != 0)
+    enum { PROGRAM, VERDICT, UUID, CAUSE, METRIC, FIELDS };
+    char *fields[FIELDS] = {0};
+    size_t count = 0;
+    for (char *rest = reason; rest && count < FIELDS;)
+        fields[count++] = strsep(&rest, ":");
+    if (count <= CAUSE || strcmp(fields[PROGRAM], "gpumemtopo") != 0)
         return;
-    out->verdict = fields[1];
-    out->uuid = fields[2];
-    out->cause = fields[3];
+    out->verdict = fields[VERDICT];
+    out->uuid = fields[UUID];
+    out->cause = fields[CAUSE];
+    out->metric = fields[METRIC];
 }
 
 /* false: not of the form NODE|SECONDS|REASON. */
