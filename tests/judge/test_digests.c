@@ -70,30 +70,40 @@ static void too_few(void **state)
     }
 }
 
-/* Where the host knows the answer, those that agree with it are right, however few they are. */
+/* Where the host knows the answer, those that agree with it are right, however few they are. A GPU
+ * with their digest is right even if its own host computes something else. */
 static void other_than_the_host(void **state)
 {
     (void)state;
+    static const char DIFFERS[] = "FP64 units: all SMs give another result than the host, ";
     static const struct {
         size_t count, wrong;
-    } rows[] = {{COUNT, 1}, {COUNT, COUNT - 1}, {2, 1}, {1, 1}};
+        bool host_is_wrong;
+        const char *words;
+    } rows[] = {{COUNT, 1, false, DIFFERS},
+                {COUNT, COUNT - 1, false, DIFFERS},
+                {2, 1, false, DIFFERS},
+                {1, 1, false, DIFFERS},
+                {COUNT, 4, true,
+                 "FP64 units give the result of 4 other GPUs; the CPU of the node computes another "
+                 "one"}};
     for (size_t r = 0; r < COUNT_OF(rows); r++) {
         struct gpu_result *gpus = made_fleet(rows[r].count, 3);
-        bool all = rows[r].wrong == rows[r].count;
+        bool told = rows[r].wrong == rows[r].count || rows[r].host_is_wrong;
         for (size_t i = 0; i < rows[r].count; i++) {
             add(&gpus[i], "compute.code", 7);
-            add(&gpus[i], "compute.screen", 0);
-            add(&gpus[i], "compute.digest.fp64", i < rows[r].wrong ? 99 + (double)i : RIGHT);
+            add(&gpus[i], "compute.digest.fp64",
+                i < rows[r].wrong && !rows[r].host_is_wrong ? 99 + (double)i : RIGHT);
             if (i < rows[r].wrong)
                 add(&gpus[i], "compute.not_as_host.fp64", 1);
         }
         struct inventory inventory = made_judged(gpus, rows[r].count);
-        assert_int_equal(inventory.total_outliers, all ? 0 : rows[r].wrong);
-        assert_int_equal(inventory.watch_count, all ? rows[r].wrong : 0);
+        assert_int_equal(inventory.total_outliers, told ? 0 : rows[r].wrong);
+        assert_int_equal(inventory.watch_count, told ? rows[r].wrong : 0);
         const struct inventory_outlier *entry =
-            all ? made_watched(&inventory, gpus[0].uuid) : made_outlier(&inventory, gpus[0].uuid);
-        assert_non_null(strstr(made_finding(entry, "compute.not_as_host.fp64")->cause,
-                               "FP64 units: all SMs give another result than the host, "));
+            told ? made_watched(&inventory, gpus[0].uuid) : made_outlier(&inventory, gpus[0].uuid);
+        assert_non_null(
+            strstr(made_finding(entry, "compute.not_as_host.fp64")->cause, rows[r].words));
         inventory_fini(&inventory);
         made_free(gpus, rows[r].count);
     }

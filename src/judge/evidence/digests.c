@@ -1,7 +1,7 @@
-/* GPUs whose SMs are all wrong alike in the screen for wrong results. Where the host knows the
- * answer, a GPU that gives another one is wrong if others give that of the host; alone, it is told
- * of, since the host can be wrong, too. Otherwise GPUs that run the same machine code must have the
- * same digest: this needs no file of right answers. */
+/* GPUs whose SMs are all wrong alike in the screen for wrong results: only GPUs that run the same
+ * machine code are compared, by their digests. Where the host knows the answer, a digest that
+ * agrees with the host of its node is right; otherwise that of most GPUs, which needs no file of
+ * right answers. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,6 +14,9 @@
 #include "judge/world.h"
 
 enum { AGREE_MIN = 3 }; /* GPUs that say what is right, if they are two thirds of all */
+
+/* The driver compiled it. What the host knows does not depend on it. */
+static const double NO_CODE = -1;
 
 static const char CODE[] = "compute.code";
 
@@ -28,6 +31,7 @@ static const struct digest_metric {
 struct digest {
     double code, value;
     uint32_t gpu;
+    bool not_as_host;
 };
 
 static int by_code_and_value(const void *a, const void *b)
@@ -105,49 +109,52 @@ static void judge_digests(struct judge *judge, const struct digest_metric *metri
     }
 }
 
-/* GPUs of a model that differ from the host. */
+/* GPUs that run the same code, where the host knows the answer. If a GPU that differs from its host
+ * has the digest of one that does not, the host is wrong. */
 static void judge_by_host(struct judge *judge, const struct digest_metric *metric,
-                          const struct group *model, const struct metric_column *differ)
+                          const struct digest *digests, size_t count)
 {
-    const struct fleet *fleet = &judge->fleet;
-    const struct metric_column *screened = fleet_metric(fleet, "compute.screen");
-    size_t others = 0, all = 0;
-    for (size_t i = 0; i < model->count; i++) {
-        uint32_t gpu = model->members[i];
-        if (!fleet_number(screened, gpu, false) || !fleet_judged(&fleet->gpus[gpu]))
-            continue;
-        all++;
-        others += fleet_number(differ, gpu, false) == NULL;
+    double right = NAN;
+    size_t agree = 0;
+    for (size_t i = 0; i < count; i++) {
+        right = digests[i].not_as_host ? right : digests[i].value;
+        agree += !digests[i].not_as_host;
     }
-    for (size_t i = 0; i < model->count; i++) {
-        uint32_t gpu = model->members[i];
-        const struct cell *cell = fleet_number(differ, gpu, false);
-        if (!cell || !fleet_judged(&fleet->gpus[gpu]))
+    for (size_t i = 0; i < count; i++) {
+        const struct digest *digest = &digests[i];
+        bool host_is_wrong = digest->value == right, known = agree && !host_is_wrong;
+        if (!digest->not_as_host)
             continue;
         findings_add_rule(
-            judge, gpu, metric->host_metric, others ? EVIDENCE_FAULT : EVIDENCE_HINT,
-            VERDICT_FAILING, cell->value,
-            others ? str_format("%s: all SMs give another result than the host, with which %zu of "
-                                "%zu GPUs of its model agree",
-                                metric->words, others, all)
-                   : str_format("%s: all SMs give another result than the host, and no other GPU "
-                                "shows who is right",
-                                metric->words));
+            judge, digest->gpu, metric->host_metric, known ? EVIDENCE_FAULT : EVIDENCE_HINT,
+            host_is_wrong ? VERDICT_UNKNOWN : VERDICT_FAILING, digest->value,
+            host_is_wrong ? str_format("%s give the result of %zu other GPUs; the CPU of the node "
+                                       "computes another one",
+                                       metric->words, agree)
+            : known       ? str_format("%s: all SMs give another result than the host, with which "
+                                             "%zu of %zu GPUs of its model agree",
+                                       metric->words, agree, count)
+                          : str_format("%s: all SMs give another result than the host, and no "
+                                             "other GPU shows who is right",
+                                       metric->words));
     }
 }
 
 /* The digests of the GPUs of a model that have one, in order. */
 static size_t digests_of(const struct fleet *fleet, const struct group *model,
-                         const struct metric_column *codes, const struct metric_column *values,
-                         struct digest *out_digests)
+                         const struct digest_metric *metric, struct digest *out_digests)
 {
+    const struct metric_column *codes = fleet_metric(fleet, CODE);
+    const struct metric_column *values = fleet_metric(fleet, metric->metric);
+    const struct metric_column *differ = fleet_metric(fleet, metric->host_metric);
     size_t count = 0;
     for (size_t i = 0; i < model->count; i++) {
         uint32_t gpu = model->members[i];
         const struct cell *code = fleet_number(codes, gpu, false);
         const struct cell *value = fleet_number(values, gpu, false);
-        if (code && value && fleet_judged(&fleet->gpus[gpu]))
-            out_digests[count++] = (struct digest){code->value, value->value, gpu};
+        if (value && (code || metric->by_host) && fleet_judged(&fleet->gpus[gpu]))
+            out_digests[count++] = (struct digest){code ? code->value : NO_CODE, value->value, gpu,
+                                                   fleet_number(differ, gpu, false) != NULL};
     }
     sort_stable(out_digests, count, sizeof *out_digests, by_code_and_value);
     return count;
@@ -156,23 +163,16 @@ static size_t digests_of(const struct fleet *fleet, const struct group *model,
 void stage_digests(struct judge *judge)
 {
     const struct fleet *fleet = &judge->fleet;
-    for (size_t m = 0; m < COUNT_OF(digest_metrics); m++) {
-        const struct metric_column *differ = fleet_metric(fleet, digest_metrics[m].host_metric);
-        for (size_t g = 0; g < fleet->group_count && differ; g++)
-            judge_by_host(judge, &digest_metrics[m], &fleet->groups[g], differ);
-    }
-    const struct metric_column *codes = fleet_metric(fleet, CODE);
     struct digest *digests = mem_array(fleet->count ? fleet->count : 1, sizeof *digests);
-    for (size_t m = 0; m < COUNT_OF(digest_metrics) && codes; m++) {
-        const struct metric_column *values = fleet_metric(fleet, digest_metrics[m].metric);
-        for (size_t g = 0; g < fleet->group_count && values && !digest_metrics[m].by_host; g++) {
-            size_t count = digests_of(fleet, &fleet->groups[g], codes, values, digests);
+    for (size_t m = 0; m < COUNT_OF(digest_metrics); m++)
+        for (size_t g = 0; g < fleet->group_count; g++) {
+            size_t count = digests_of(fleet, &fleet->groups[g], &digest_metrics[m], digests);
             for (size_t i = 0, end; i < count; i = end) {
                 for (end = i + 1; end < count && digests[end].code == digests[i].code;)
                     end++;
-                judge_digests(judge, &digest_metrics[m], digests + i, end - i);
+                (digest_metrics[m].by_host ? judge_by_host : judge_digests)(
+                    judge, &digest_metrics[m], digests + i, end - i);
             }
         }
-    }
     free(digests);
 }

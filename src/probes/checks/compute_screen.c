@@ -119,7 +119,7 @@ static int screen_path(struct probe_context *context, enum device_screen_path pa
     if (rc)
         return err_set(err, rc, "%s: %s", device_screen_names[path], own.text);
     add_wrong(context, path, &answer, screened);
-    if (answer.code)
+    if (answer.code || device_screen_rows[path].by_host)
         measures_add(context->measures, metrics[path].digest,
                      (double)(answer.digest % DIGEST_VALUES), "id", "of the hash of most warps");
     screened->code = answer.code;
