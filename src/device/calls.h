@@ -54,8 +54,12 @@ void device_call_describe(enum device_call call, const void *asked, struct strbu
 /* A row of a table for each call, as docs/records.md has it. */
 void device_call_document(struct strbuf *out_text);
 
-/* The row of DEVICE_CALL_BATCH (jobs.c). */
-extern const struct device_call_row device_batch_row;
+/* The rows, by the functions of the calls (calls_*.c, jobs.c). */
+#define DEVICE_ROW_DECLARED(name, function)                                                        \
+    extern const struct device_call_row device_##function##_row;
+DEVICE_ROW_DECLARED(LOOK, look)
+DEVICE_ROW_DECLARED(OPEN, open)
+DEVICE_CALLS(DEVICE_ROW_DECLARED)
 
 /* What a job asks for, and how many of its batch run at once:
  * - the random order of an array does not count, nor where it begins: the seed is replaced by the

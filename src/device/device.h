@@ -562,7 +562,7 @@ struct device_peers {
 };
 
 /* The calls of a device: DEVICE_CALL_NAME, and the part of the name of the function by which a
- * backend executes it (sim: gpu_run_batch, cuda: cuda_run_batch). calls.c has a row for each. The
+ * backend executes it (sim: gpu_run_batch, cuda: cuda_run_batch). calls*.c have a row for each. The
  * order is part of the format of records: new ones are added at the end. */
 #define DEVICE_CALLS(CALL)                                                                         \
     CALL(IDENTIFY, identify)                                                                       \
@@ -598,8 +598,8 @@ enum device_call {
     DEVICE_CALLS(DEVICE_CALL_NUMBER) DEVICE_CALL_COUNT
 };
 
-/* Executes a call: request and answer are of the structs that belong to it (calls.c); the answer is
- * zeroed, or as the call's row begins it. Returns 0 or a negative errno with text: -ENOTSUP for
+/* Executes a call: request and answer are of the structs that belong to it (calls*.c); the answer
+ * is zeroed, or as the call's row begins it. Returns 0 or a negative errno with text: -ENOTSUP for
  * what the device does not have, -ENOENT for a request that a replayed device was not asked when it
  * was recorded. What a failed call leaves in the answer is released by the caller. */
 typedef int device_function(struct device *device, const void *request, void *answer,

@@ -366,18 +366,18 @@ static const struct field answer_rows[] = {
 };
 static const struct fields answer_fields = {FIELDS(struct device_answer, answer_rows)};
 
-const struct device_call_row device_batch_row = {.name = "batch",
-                                                 .asked = &asked_job_fields,
-                                                 .answer = &answer_fields,
-                                                 .absent = "this device runs no jobs",
-                                                 .absent_code = -ENOSYS,
-                                                 .check = batch_check,
-                                                 .finish = batch_finish,
-                                                 .count = batch_count,
-                                                 .ask = batch_ask,
-                                                 .describe = batch_describe,
-                                                 .expect = batch_expect,
-                                                 .fits = batch_fits};
+const struct device_call_row device_run_batch_row = {.name = "batch",
+                                                     .asked = &asked_job_fields,
+                                                     .answer = &answer_fields,
+                                                     .absent = "this device runs no jobs",
+                                                     .absent_code = -ENOSYS,
+                                                     .check = batch_check,
+                                                     .finish = batch_finish,
+                                                     .count = batch_count,
+                                                     .ask = batch_ask,
+                                                     .describe = batch_describe,
+                                                     .expect = batch_expect,
+                                                     .fits = batch_fits};
 
 void device_answers_fini(struct device_answer *answers, size_t count)
 {
