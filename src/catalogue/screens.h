@@ -18,12 +18,12 @@
     SCREEN(CONVERT, "convert", "conversions", false, 32, 64, 11, 2, 0, 0)                          \
     SCREEN(LANES, "lanes", "exchanges between lanes", false, 32, 64, 10, 2, 0, 0)                  \
     SCREEN(PREDICATES, "predicates", "predicates", true, 32, 64, 8, 2, 0, 0)                       \
-    SCREEN(MMA_F16, "mma_f16", "tensor units (FP16)", false, 16, 8, 16, 12, 80, 0)                 \
-    SCREEN(MMA_BF16, "mma_bf16", "tensor units (BF16)", false, 16, 8, 16, 12, 80, 0)               \
-    SCREEN(MMA_TF32, "mma_tf32", "tensor units (TF32)", false, 16, 8, 16, 12, 80, 0)               \
-    SCREEN(MMA_INT8, "mma_int8", "tensor units (INT8)", false, 16, 8, 16, 12, 80, 0)               \
-    SCREEN(MMA_FP8, "mma_fp8", "tensor units (FP8)", false, 16, 8, 16, 12, 89, 0)                  \
-    SCREEN(MMA_FP64, "mma_fp64", "tensor units (FP64)", false, 16, 8, 8, 10, 80, 0)                \
+    SCREEN(MMA_F16, "mma_f16", "tensor units (FP16)", false, 16, 8, 20, 12, 80, 0)                 \
+    SCREEN(MMA_BF16, "mma_bf16", "tensor units (BF16)", false, 16, 8, 20, 12, 80, 0)               \
+    SCREEN(MMA_TF32, "mma_tf32", "tensor units (TF32)", false, 16, 8, 20, 12, 80, 0)               \
+    SCREEN(MMA_INT8, "mma_int8", "tensor units (INT8)", false, 16, 8, 20, 12, 80, 0)               \
+    SCREEN(MMA_FP8, "mma_fp8", "tensor units (FP8)", false, 16, 8, 20, 12, 89, 0)                  \
+    SCREEN(MMA_FP64, "mma_fp64", "tensor units (FP64)", false, 16, 8, 12, 10, 80, 0)               \
     SCREEN(WGMMA_F16, "wgmma_f16", "tensor units (FP16, wgmma)", false, 8, 1, 64, 0, 90, 90)       \
     SCREEN(WGMMA_BF16, "wgmma_bf16", "tensor units (BF16, wgmma)", false, 8, 1, 64, 0, 90, 90)     \
     SCREEN(WGMMA_TF32, "wgmma_tf32", "tensor units (TF32, wgmma)", false, 8, 1, 64, 0, 90, 90)     \
@@ -34,6 +34,6 @@
     SCREEN(CONSTANT, "constant", "reads of constants", true, 32, 16, 32, 0, 0, 0)                  \
     SCREEN(TEXTURE, "texture", "filters of textures", false, 32, 64, 12, 2, 0, 0)                  \
     SCREEN(BULK, "bulk", "bulk copies", true, 16, 8, 32, 0, 90, 0)                                 \
-    SCREEN(CLUSTER, "cluster", "reads within a cluster", true, 32, 1, 32, 0, 90, 0)
+    SCREEN(CLUSTER, "cluster", "reads within a cluster", true, 32, 4, 32, 0, 90, 0)
 
 #endif

@@ -113,6 +113,7 @@ static const struct field place_rows[] = {
     {FIELD(struct device_check_place, wrong, U32)},
     {FIELD(struct device_check_place, wrong_hash, U64)},
     {FIELD(struct device_check_place, wrong_warp, U32)},
+    {FIELD(struct device_check_place, wrong_set, U32)},
     {FIELD(struct device_check_place, cycles, U64)},
 };
 static const struct fields place_fields = {FIELDS(struct device_check_place, place_rows)};
@@ -135,6 +136,7 @@ static const struct field second_look_rows[] = {
     {FIELD(struct device_second_look, launches, U32)},
     {FIELD(struct device_second_look, wrong, U32)},
     {FIELD(struct device_second_look, place, U32)},
+    {FIELD(struct device_second_look, set, U32)},
     {FIELD(struct device_second_look, results, U64)},
     {FIELD(struct device_second_look, differ, U64)},
     {FIELD(struct device_second_look, sm_mhz, F64)},

@@ -194,6 +194,7 @@ struct device_check_place {
     uint32_t count, wrong; /* all hashes; those that are not the expected one */
     uint64_t wrong_hash;   /* the last one */
     uint32_t wrong_warp;   /* of its block */
+    uint32_t wrong_set;    /* of operands */
     uint64_t cycles;       /* of its slowest warp, in the fastest timed launch; 0: not known */
 };
 struct device_check_answer {
@@ -232,13 +233,15 @@ struct device_screen {
 struct device_wrong_result {
     uint32_t period, number, lane, expected, found;
 };
-/* Wrong is a hash that is not that of most warps in the first launch. If some but not most places
- * are wrong, the worst of them is looked at again: it is launched again, and each result of one of
- * its warps is compared with what it must be. */
+/* Each pair of launches has a set of operands of its own. Wrong is a hash that is not that of most
+ * warps in the first launch of the pair. If some but not most places are wrong, the worst of them
+ * is looked at again: it is launched again, and each result of one of its warps is compared with
+ * what it must be. */
 enum { DEVICE_WRONG_RESULTS = 16 };
 struct device_second_look {
     uint32_t launches, wrong; /* again, and how many of these were wrong again; 0: none */
     uint32_t place;           /* of the warp */
+    uint32_t set;             /* its operands */
     uint64_t results, differ; /* of the first launch in which this warp was wrong again */
     double sm_mhz, power_w, temperature_c; /* right after it; NAN: the driver does not say */
 };

@@ -34,28 +34,29 @@ static uint32_t words_of(enum device_screen_path path, uint32_t step, uint32_t l
 }
 
 /* The sum of a lane in a launch of a path that computes. */
-static uint64_t sum_of_words(enum device_screen_path path, uint32_t lane)
+static uint64_t sum_of_words(enum device_screen_path path, uint32_t set, uint32_t lane)
 {
-    uint32_t words[SCREEN_STEPS * SCREEN_WORDS], count = 0;
+    uint32_t words[SCREEN_WORDS], first = screen_first_step(set, SCREEN_STEPS);
     uint64_t sum = 0;
-    for (uint32_t step = 0; step < SCREEN_STEPS; step++)
-        count += words_of(path, step, lane, words + count);
-    for (uint32_t period = 0; period < SCREEN_PERIODS; period++)
+    for (uint32_t step = 0; step < SCREEN_PERIODS * SCREEN_STEPS; step++) {
+        uint32_t count = words_of(path, first + step, lane, words);
         for (uint32_t i = 0; i < count; i++)
             sum = check_fold(sum, words[i]);
+    }
     return sum;
 }
 
 /* Words from `first` on of a chunk, of which a lane takes every 128th four. */
 static uint64_t sum_of_read(uint64_t sum, uint32_t first, uint32_t apart)
 {
-    for (uint32_t i = 0; i < SCREEN_TAKEN_L1; i += 4) {
+    struct screen_read sums = {.products = sum};
+    for (uint32_t i = 0; i < SCREEN_TAKEN_L1 / 4; i++) {
         uint32_t words[4];
         for (uint32_t k = 0; k < 4; k++)
-            words[k] = screen_data_word((first + i / 4 * apart + k) % SCREEN_CHUNK_WORDS);
-        sum = screen_fold_four(sum, words);
+            words[k] = screen_data_word((first + i * apart + k) % SCREEN_CHUNK_WORDS);
+        screen_read_four(&sums, i, words);
     }
-    return screen_fold_chunk(sum);
+    return screen_read_end(&sums);
 }
 
 /* The same of a path that reads memory. All lanes read the same constants, one four after the
@@ -72,7 +73,7 @@ static uint64_t sum_of_chunks(enum device_screen_path path, uint32_t lane)
     return sum;
 }
 
-bool screen_host_hash(enum device_screen_path path, uint64_t *out_hash)
+bool screen_host_hash(enum device_screen_path path, uint32_t set, uint64_t *out_hash)
 {
     uint64_t hash = 0;
     uint32_t words[SCREEN_WORDS];
@@ -80,19 +81,20 @@ bool screen_host_hash(enum device_screen_path path, uint64_t *out_hash)
         return false;
     bool reads = !words_of(path, 0, 0, words);
     for (uint32_t lane = 0; lane < CHECK_LANES; lane++) {
-        uint64_t sum = reads ? sum_of_chunks(path, lane) : sum_of_words(path, lane);
+        uint64_t sum = reads ? sum_of_chunks(path, lane) : sum_of_words(path, set, lane);
         hash += check_lane_hash(sum, lane);
     }
     *out_hash = hash;
     return true;
 }
 
-uint32_t screen_operands(enum device_screen_path path, uint32_t step, uint32_t lane,
+uint32_t screen_operands(enum device_screen_path path, const struct screen_place *place,
                          uint32_t operands[SCREEN_OPERANDS])
 {
     const struct device_screen_row *row = &device_screen_rows[path];
     uint32_t count = row->steps == SCREEN_STEPS ? row->operands : 0;
+    uint32_t step = screen_first_step(place->set, row->steps) + place->period * row->steps;
     for (uint32_t i = 0; i < count; i++)
-        operands[i] = screen_operand(step, lane, i);
+        operands[i] = screen_operand(step + place->step, place->lane, i);
     return count;
 }

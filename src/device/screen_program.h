@@ -3,11 +3,13 @@
  *
  * Every warp executes the same program on the same operands, so all warps have the same hash. A
  * period is some steps of a few words per lane, each folded into the lane's sum (check_program.h).
- * Of the paths that compute and that the host knows, all periods are alike, of SCREEN_STEPS steps.
+ * Each step has other operands; a launch has those of its set.
  *
  * Plain C, which nvcc reads too: what the host knows is computed by the same lines. */
 #ifndef GPUMEMTOPO_DEVICE_SCREEN_PROGRAM_H
 #define GPUMEMTOPO_DEVICE_SCREEN_PROGRAM_H
+
+#include <stdbool.h>
 
 #include "../catalogue/screens.h"
 #include "check_program.h"
@@ -47,10 +49,17 @@ static inline double SCREEN_DOUBLE(uint64_t bits)
 #endif
 
 enum {
-    SCREEN_STEPS = 64,    /* of a period */
+    SCREEN_STEPS = 64,    /* of a period, of paths that compute words of their own */
     SCREEN_PERIODS = 16,  /* of a launch */
     SCREEN_OPERANDS = 16, /* words of a lane and step, at most */
     SCREEN_WORDS = 12,    /* that the host computes, of a lane and step, at most */
+
+    /* Tensor units by mma: in a step so many sums per tile, each of so many products. The first,
+     * third, ... of these are an odd number: a bit that each of them toggles is wrong at the end.
+     */
+    SCREEN_MMA_SUMS = 5,
+    SCREEN_MMA_PRODUCTS = 33,
+    SCREEN_MMA_WORDS = 16, /* of a lane in the sums of all tiles */
 
     /* Paths that read memory: chunks, of which each warp reads one at a time. */
     SCREEN_CHUNK_WORDS = 1024,
@@ -71,18 +80,27 @@ enum {
 #define SCREEN_ARMED_OPERAND(number, bits) (bits)
 #endif
 
+/* Steps are numbered through: this is the first one of a set, for a path of so many a period. */
+CHECK_INLINE uint32_t screen_first_step(uint32_t set, uint32_t steps)
+{
+    return set * SCREEN_PERIODS * steps;
+}
+
 /* Operand i of a lane in a step: any bits, of which a form makes what a unit takes. */
 CHECK_INLINE uint32_t screen_bits(uint32_t step, uint32_t lane, uint32_t i)
 {
     return check_mix(SCREEN_SEED + (step * SCREEN_OPERANDS + i) * CHECK_LANES + lane);
 }
-#define SCREEN_FORMED(form, step, lane, i)                                                         \
-    SCREEN_ARMED_OPERAND((step)*SCREEN_OPERANDS + (i), form(screen_bits(step, lane, i)))
-#define SCREEN_ANY(bits) (bits)
 
 CHECK_INLINE uint32_t screen_operand(uint32_t step, uint32_t lane, uint32_t i)
 {
-    return SCREEN_FORMED(SCREEN_ANY, step, lane, i);
+    return SCREEN_ARMED_OPERAND(step * SCREEN_OPERANDS + i, screen_bits(step, lane, i));
+}
+
+/* One word of two: the same bits wrong in both do not cancel out. */
+CHECK_INLINE uint32_t screen_join(uint32_t a, uint32_t b)
+{
+    return a ^ (b << 7 | b >> 25);
 }
 
 /* NaNs have one form: their bits are not the same everywhere. */
@@ -97,7 +115,7 @@ CHECK_INLINE uint32_t screen_double_word(double x)
     uint64_t bits = SCREEN_BITS64(x);
     if ((bits & 0x7fffffffffffffffu) > 0x7ff0000000000000u)
         return 0x7fffffffu;
-    return (uint32_t)bits ^ (uint32_t)(bits >> 32) * 3;
+    return screen_join((uint32_t)bits, (uint32_t)(bits >> 32));
 }
 
 /* A number of about the size of x, of the other sign, whose mantissa differs in few or many bits:
@@ -113,30 +131,39 @@ CHECK_INLINE uint64_t screen_opposite64(uint64_t x, uint32_t random)
     return x ^ 0x8000000000000000u ^ (mantissa & 0x1fffffffffffffu) >> (random >> 26);
 }
 
-/* The word i of a chunk. One word of four has the chunk's number added: four words that are read
- * from another chunk are wrong. */
+/* The word i of a chunk, before the mark of the chunk is put on it: a word that is read from
+ * another chunk is wrong. */
 CHECK_INLINE uint32_t screen_data_word(uint32_t i)
 {
     return check_mix(SCREEN_SEED ^ i);
 }
 
-CHECK_INLINE uint32_t screen_data_mark(uint32_t chunk)
+/* With the same one, it is taken off again. inverted: 0 or 0xffffffff. */
+CHECK_INLINE uint32_t screen_data_mark(uint32_t chunk, uint32_t i, uint32_t inverted)
 {
-    return chunk * 0x9e3779b1u;
+    uint32_t mark = chunk * 0x9e3779b1u, by = i % 4 * 8;
+    return (mark << by | mark >> (32 - by) % 32) ^ inverted;
 }
 
-/* Takes four words of memory; a wrong word always changes the sum. */
-CHECK_INLINE uint64_t screen_fold_four(uint64_t sum, const uint32_t words[4])
+/* What was read of memory: sums that any wrong word changes. Three words of four are multiplied,
+ * the fourth is rotated: so they are added up by different units of an SM. */
+struct screen_read {
+    uint64_t products;
+    uint32_t rotated;
+};
+
+/* Adds the four number i. */
+CHECK_INLINE void screen_read_four(struct screen_read *sums, uint32_t i, const uint32_t words[4])
 {
-    sum = sum << 11 | sum >> 53;
-    sum += (uint64_t)words[0] * 0x9e3779b1u + (uint64_t)words[1] * 0x85ebca6bu;
-    return sum + (uint64_t)words[2] * 0xc2b2ae35u + (uint64_t)words[3] * 0x27d4eb2fu;
+    for (uint32_t k = 0; k < 3; k++)
+        sums->products += (uint64_t)words[k] * (0x9e3779b1u + (3 * i + k) * 0x0bd7d4d6u);
+    sums->rotated = (sums->rotated << 7 | sums->rotated >> 25) + words[3];
 }
 
 /* After a chunk, or a part of one. */
-CHECK_INLINE uint64_t screen_fold_chunk(uint64_t sum)
+CHECK_INLINE uint64_t screen_read_end(const struct screen_read *sums)
 {
-    return check_fold(sum, 0);
+    return check_fold(sums->products, sums->rotated);
 }
 
 /* Seven predicates at once, set by bits of an operand: which numbers are added, and which of two is
@@ -198,13 +225,13 @@ CHECK_INLINE uint32_t screen_int_words(uint32_t step, uint32_t lane, uint32_t wo
     uint32_t c = screen_operand(step, lane, 2), by = c % 32;
     int32_t i = (int32_t)a, j = (int32_t)b;
     uint64_t wide = (uint64_t)a << 32 | b, product = (uint64_t)a * b + wide;
-    words[0] = (uint32_t)(product >> 32) ^ (uint32_t)product;
+    words[0] = screen_join((uint32_t)(product >> 32), (uint32_t)product);
     words[1] = (uint32_t)((uint64_t)((int64_t)i * j) >> 32);
     words[2] = a * b + c;
     words[3] = (uint32_t)(wide >> by);
     words[4] = (uint32_t)((wide + ((uint64_t)c << 32 | a)) >> 32);
     words[5] = (a > b ? a - b : b - a) + c;
-    words[6] = (uint32_t)(i < j ? i : j) ^ (a > c ? a : c);
+    words[6] = screen_join((uint32_t)(i < j ? i : j), a > c ? a : c);
     words[7] = (a & b) | (~a & c);
 #ifdef __CUDA_ARCH__
     words[8] = (uint32_t)__popc(a) + 64 * (uint32_t)__clz((int)(b >> by));
@@ -287,52 +314,75 @@ CHECK_INLINE uint32_t screen_fp64_words(uint32_t step, uint32_t lane, uint32_t w
     return 6;
 }
 
-/* Operands of the tensor units: any bits but infinities and NaNs, and exponents whose products and
- * sums stay finite, so that a wrong bit shows. Of formats with many exponents, half of the numbers
- * are near 1: beside a much larger product, a small one leaves no trace. */
+/* Operands of the tensor units: any bits but infinities and NaNs, so that a wrong bit shows. FP16
+ * and FP8 have all their exponents in one sum. Of the formats with more of them, the numbers of A
+ * in a step have a few exponents around one of all that there are, and those of B around one for
+ * which the products are finite and not denormal: beside a much larger product, a small one would
+ * leave no trace. One number of sixteen is denormal. */
+enum {
+    SCREEN_BF16_EXPONENT = 254,
+    SCREEN_FP64_EXPONENT = 2046
+}; /* the largest of a finite number */
+
+/* The exponents of A or B in a step are four less than this to three more. */
+CHECK_INLINE uint32_t screen_exponent(uint32_t step, bool of_b, uint32_t largest)
+{
+    uint32_t margin = 8, a = margin + check_mix(~step) % (largest - 2 * margin + 1);
+    if (!of_b)
+        return a;
+    uint32_t product =
+        largest / 2 + largest / 8 + check_mix(step ^ SCREEN_SEED) % (largest * 3 / 4);
+    uint32_t b = product > a + margin ? product - a : margin;
+    return b < largest - margin ? b : largest - margin;
+}
 
 /* Two numbers of FP16. */
-CHECK_INLINE uint32_t screen_f16(uint32_t bits)
+CHECK_INLINE uint32_t screen_f16(uint32_t bits, uint32_t exponent)
 {
+    (void)exponent;
     uint32_t high = (bits & 0x7c000000u) == 0x7c000000u, low = (bits & 0x7c00u) == 0x7c00u;
     return bits ^ high << 30 ^ low << 14;
 }
 
-/* The upper 16 bits as a number of BF16: near 1, or denormal, or with an exponent of 73 to 180. */
-CHECK_INLINE uint32_t screen_bf16_high(uint32_t bits)
+/* One of TF32, of which BF16 is the upper half. */
+CHECK_INLINE uint32_t screen_tf32(uint32_t bits, uint32_t exponent)
 {
-    uint32_t exponent = bits >> 23 & 0xff;
-    if (exponent < 128)
-        exponent = 124 + exponent % 8;
-    else
-        exponent = exponent < 136 ? 0 : 66 + exponent * 115 / 256;
+    exponent = bits >> 27 & 15 ? exponent - 4 + (bits >> 23 & 7) : 0;
     return (bits & 0x807fffffu) | exponent << 23;
 }
 
-CHECK_INLINE uint32_t screen_bf16(uint32_t bits)
+CHECK_INLINE uint32_t screen_bf16(uint32_t bits, uint32_t exponent)
 {
-    return (screen_bf16_high(bits) & 0xffff0000u) | screen_bf16_high(bits << 16) >> 16;
+    return (screen_tf32(bits, exponent) & 0xffff0000u) | screen_tf32(bits << 16, exponent) >> 16;
 }
 
 /* Four numbers of FP8 (e4m3), of which one form is NaN. */
-CHECK_INLINE uint32_t screen_fp8(uint32_t bits)
+CHECK_INLINE uint32_t screen_fp8(uint32_t bits, uint32_t exponent)
 {
-    for (uint32_t at = 0; at < 32; at += 8)
-        bits ^= (uint32_t)((bits >> at & 0x7f) == 0x7f) << at;
+    (void)exponent;
+    return bits ^ (((bits & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u) >> 7;
+}
+
+/* Four of INT8. */
+CHECK_INLINE uint32_t screen_int8(uint32_t bits, uint32_t exponent)
+{
+    (void)exponent;
     return bits;
 }
 
-CHECK_INLINE uint64_t screen_fp64(uint64_t bits)
+CHECK_INLINE uint64_t screen_fp64(uint64_t bits, uint32_t exponent)
 {
-    uint64_t exponent = bits >> 52 & 0x7ff;
-    exponent = exponent < 1024 ? 1020 + exponent % 8 : 512 + exponent * 1000 / 2048;
-    return (bits & 0x800fffffffffffffu) | exponent << 52;
+    exponent = bits >> 56 & 15 ? exponent - 4 + (uint32_t)(bits >> 52 & 7) : 0;
+    return (bits & 0x800fffffffffffffu) | (uint64_t)exponent << 52;
 }
 
-CHECK_INLINE double screen_fp64_number(uint32_t step, uint32_t lane, uint32_t i)
+#define SCREEN_FORMED(form, exponent, step, lane, i)                                               \
+    SCREEN_ARMED_OPERAND((step)*SCREEN_OPERANDS + (i), form(screen_bits(step, lane, i), exponent))
+
+CHECK_INLINE double screen_fp64_number(uint32_t exponent, uint32_t step, uint32_t lane, uint32_t i)
 {
     uint32_t high = screen_bits(step, lane, i), low = screen_bits(step, lane, i + 1);
-    uint64_t formed = screen_fp64((uint64_t)high << 32 | low);
+    uint64_t formed = screen_fp64((uint64_t)high << 32 | low, exponent);
     high = SCREEN_ARMED_OPERAND(step * SCREEN_OPERANDS + i, (uint32_t)(formed >> 32));
     low = SCREEN_ARMED_OPERAND(step * SCREEN_OPERANDS + i + 1, (uint32_t)formed);
     return SCREEN_DOUBLE((uint64_t)high << 32 | low);
@@ -341,12 +391,16 @@ CHECK_INLINE double screen_fp64_number(uint32_t step, uint32_t lane, uint32_t i)
 #ifndef __CUDACC__
 #include "device/device.h"
 
-/* What every warp must have after a launch; false if the host does not know it. */
-bool screen_host_hash(enum device_screen_path path, uint64_t *out_hash);
+/* What every warp must have after a launch with the operands of a set; false if the host does not
+ * know it. */
+bool screen_host_hash(enum device_screen_path path, uint32_t set, uint64_t *out_hash);
 
-/* The operands of a lane in a step, and how many there are; 0: its words do not come from operands
- * of its own, but from those of many lanes or from memory. */
-uint32_t screen_operands(enum device_screen_path path, uint32_t step, uint32_t lane,
+/* The operands of a lane in a step of a period, and how many there are; 0: its words do not come
+ * from operands of its own, but from those of many lanes or from memory. */
+struct screen_place {
+    uint32_t set, period, step, lane;
+};
+uint32_t screen_operands(enum device_screen_path path, const struct screen_place *place,
                          uint32_t operands[SCREEN_OPERANDS]);
 #endif
 

@@ -156,7 +156,8 @@ static void screens_that_repeat(void **state)
     static const char SHOWN[] =
         "launches of the screen of the FP32 units with a wrong result: 12, most on SM 17, sub-core "
         "3: 9 of 40; "
-        "wrong again in 16 of 16 launches; lane 7, step 3, word 2: 0x3f800001 instead of "
+        "wrong again in 16 of 16 launches; lane 7, set 0, period 5, step 3, word 2: 0x3f800001 "
+        "instead of "
         "0x3f800000, of operands 0x00000001 0x80000000; bits 0x00000001; at 1740 MHz, 312 W, 52 "
         "degrees C";
     static const char ONCE[] =
@@ -175,6 +176,8 @@ static void screens_that_repeat(void **state)
         facts_set_int(notes, "again_wrong", repeated ? 16 : 0);
         if (repeated) {
             facts_set_int(notes, "lane", 7);
+            facts_set_int(notes, "set", 0);
+            facts_set_int(notes, "period", 5);
             facts_set_int(notes, "step", 3);
             facts_set_int(notes, "word", 2);
             facts_set_text(notes, "operands", "0x00000001 0x80000000");

@@ -2,6 +2,7 @@
  * is not; and the answers that the host knows. */
 #include "../check.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +67,10 @@ static void wrong_sm(void **state)
     assert_true(facts_get(&place->notes, "word")->integer <
                 device_screen_rows[DEVICE_SCREEN_SPECIAL].taken);
     assert_string_equal(facts_get(&place->notes, "bits")->text, "0x00002000");
-    assert_int_equal(screen_operands(DEVICE_SCREEN_SPECIAL, (uint32_t)step, 7, operands), 2);
+    const struct screen_place at = {.step = (uint32_t)step, .lane = 7};
+    assert_int_equal(facts_get(&place->notes, "set")->integer, 0);
+    assert_int_equal(facts_get(&place->notes, "period")->integer, 0);
+    assert_int_equal(screen_operands(DEVICE_SCREEN_SPECIAL, &at, operands), 2);
     snprintf(text, sizeof text, "0x%08x 0x%08x", operands[0], operands[1]);
     assert_string_equal(facts_get(&place->notes, "operands")->text, text);
     assert_null(measures_get(&measures, "compute.wrong_on.int"));
@@ -105,10 +109,24 @@ static void wrong_card(void **state)
 static void no_operands(void **state)
 {
     (void)state;
-    uint32_t operands[SCREEN_OPERANDS];
-    assert_int_equal(screen_operands(DEVICE_SCREEN_MMA_F16, 0, 0, operands), 0);
-    assert_int_equal(screen_operands(DEVICE_SCREEN_L2, 0, 0, operands), 0);
-    assert_int_equal(screen_operands(DEVICE_SCREEN_FP64, 3, 5, operands), 5);
+    uint32_t operands[SCREEN_OPERANDS], others[SCREEN_OPERANDS];
+    const struct screen_place at = {0, 2, 3, 5}, later = {1, 2, 3, 5};
+    assert_int_equal(screen_operands(DEVICE_SCREEN_MMA_F16, &at, operands), 0);
+    assert_int_equal(screen_operands(DEVICE_SCREEN_L2, &at, operands), 0);
+    assert_int_equal(screen_operands(DEVICE_SCREEN_FP64, &at, operands), 5);
+    assert_int_equal(operands[4], screen_operand(2 * SCREEN_STEPS + 3, 5, 4));
+    /* Another set has other ones. */
+    assert_int_equal(screen_operands(DEVICE_SCREEN_FP64, &later, others), 5);
+    for (int i = 0; i < 5; i++)
+        assert_true(operands[i] != others[i]);
+}
+
+static uint64_t sum_of(const uint32_t first[4], const uint32_t second[4])
+{
+    struct screen_read sums = {.products = 99};
+    screen_read_four(&sums, 0, first);
+    screen_read_four(&sums, 1, second);
+    return screen_read_end(&sums);
 }
 
 /* A wrong word of memory always changes the sum, wherever it stands and whatever is added. */
@@ -118,20 +136,26 @@ static void memory_sums(void **state)
     uint32_t words[4], number = 0;
     for (uint32_t i = 0; i < 4; i++)
         words[i] = screen_data_word(i);
-    const uint64_t right = screen_fold_four(99, words);
+    const uint64_t right = sum_of(words, words);
     for (uint32_t i = 0; i < 4; i++)
         for (uint32_t bits = 1; bits; bits <<= 1, number++) {
-            words[i] ^= bits;
-            assert_true(screen_fold_chunk(screen_fold_four(99, words)) != screen_fold_chunk(right));
-            words[i] ^= bits;
+            uint32_t wrong[4] = {words[0], words[1], words[2], words[3]};
+            wrong[i] ^= bits;
+            assert_true(sum_of(wrong, words) != right);
+            assert_true(sum_of(words, wrong) != right);
+            assert_true(sum_of(wrong, wrong) != right);
         }
     assert_int_equal(number, 128);
-    /* Two fours in another order, and two chunks. */
-    uint32_t other[4] = {words[1], words[0], words[3], words[2]};
-    assert_true(screen_fold_four(screen_fold_four(0, words), other) !=
-                screen_fold_four(screen_fold_four(0, other), words));
+    /* Two fours in another order. */
+    const uint32_t other[4] = {words[1], words[0], words[3], words[2]};
+    assert_true(sum_of(words, other) != sum_of(other, words));
+    /* Every word tells two chunks apart, and inverted memory from memory that is not. */
     for (uint32_t chunk = 1; chunk < SCREEN_CHUNKS; chunk++)
-        assert_true(screen_data_mark(chunk) != screen_data_mark(chunk - 1));
+        for (uint32_t i = 0; i < 4; i++) {
+            uint32_t mark = screen_data_mark(chunk, i, 0);
+            assert_true(mark != screen_data_mark(chunk - 1, i, 0));
+            assert_int_equal(screen_data_mark(chunk, i, UINT32_MAX), ~mark);
+        }
 }
 
 /* What the host knows by itself. */
@@ -140,40 +164,82 @@ static void host_words(void **state)
     (void)state;
     uint64_t hashes[DEVICE_SCREEN_COUNT] = {0};
     for (int path = 0; path < DEVICE_SCREEN_COUNT; path++) {
-        bool known = screen_host_hash((enum device_screen_path)path, &hashes[path]);
+        bool known = screen_host_hash((enum device_screen_path)path, 0, &hashes[path]);
         assert_true(known == device_screen_rows[path].by_host);
         for (int k = 0; k < path; k++)
             assert_true(!known || hashes[k] != hashes[path]);
     }
+    /* Another set of operands has another hash; memory has no operands. */
+    uint64_t other;
+    assert_true(screen_host_hash(DEVICE_SCREEN_INT, 1, &other));
+    assert_true(other != hashes[DEVICE_SCREEN_INT]);
+    assert_true(screen_host_hash(DEVICE_SCREEN_L2, 1, &other));
+    assert_true(other == hashes[DEVICE_SCREEN_L2]);
+    /* The same bits wrong in two joined words do not cancel out. */
+    for (uint32_t bits = 1; bits; bits <<= 1)
+        assert_true(screen_join(5 ^ bits, 9 ^ bits) != screen_join(5, 9));
     assert_int_equal(screen_float_word(SCREEN_FLOAT(0xffc12345u)), 0x7fffffffu);
     assert_int_equal(screen_float_word(SCREEN_FLOAT(0xff800000u)), 0xff800000u);
 }
 
 /* Operands: signs, denormal numbers, infinities, NaNs and all exponents occur, and numbers cancel
- * out; those of the tensor units are finite. */
+ * out. */
 static void operands(void **state)
 {
     (void)state;
     uint32_t exponents[256] = {0}, negative = 0, cancelled = 0, words = 0;
     for (uint32_t step = 0; step < SCREEN_STEPS; step++)
-        for (uint32_t lane = 0; lane < CHECK_LANES; lane++) {
+        for (uint32_t lane = 0; lane < CHECK_LANES; lane++, words++) {
             uint32_t a = screen_operand(step, lane, 0), random = screen_operand(step, lane, 2);
-            uint32_t other = screen_opposite(a, random), half = screen_f16(a), low = screen_bf16(a);
-            float sum = SCREEN_FLOAT(a) + SCREEN_FLOAT(other);
+            float sum = SCREEN_FLOAT(a) + SCREEN_FLOAT(screen_opposite(a, random));
             exponents[a >> 23 & 0xff]++;
             negative += a >> 31;
             cancelled += fabsf(sum) < fabsf(SCREEN_FLOAT(a)) / 4;
-            words++;
-            assert_true((half >> 10 & 31) != 31 && (half >> 26 & 31) != 31);
-            assert_true((low >> 7 & 0xff) <= 180 && (low >> 23 & 0xff) <= 180);
-            for (uint32_t at = 0; at < 32; at += 8)
-                assert_true((screen_fp8(a) >> at & 0x7f) != 0x7f);
-            double wide = SCREEN_DOUBLE(screen_fp64(screen_operand64(step, lane, 0)));
-            assert_true(isfinite(wide * wide * 1024) && wide != 0);
         }
     for (int i = 0; i < 256; i++)
         assert_true(exponents[i] > 0);
     assert_true(negative > words / 3 && negative < 2 * words / 3 && cancelled > words / 3);
+}
+
+static void see_format(uint32_t bits, uint32_t of_a, uint32_t of_b, uint32_t seen[256])
+{
+    uint32_t half = screen_f16(bits, of_a), fp8 = screen_fp8(bits, of_a);
+    uint32_t two = screen_bf16(bits, of_a);
+    float a = SCREEN_FLOAT(screen_tf32(bits, of_a)), b = SCREEN_FLOAT(screen_tf32(~bits, of_b));
+    assert_true((half >> 10 & 31) != 31 && (half >> 26 & 31) != 31);
+    for (uint32_t at = 0; at < 32; at += 8)
+        assert_true((fp8 >> at & 0x7f) != 0x7f);
+    assert_int_equal(two >> 16, screen_tf32(bits, of_a) >> 16);
+    assert_int_equal(two & 0xffff, screen_tf32(bits << 16, of_a) >> 16);
+    /* A thousand products are finite; none is denormal unless an operand is. */
+    assert_true(isfinite(a * b * 1024));
+    assert_true(fabsf(a) < FLT_MIN || fabsf(b) < FLT_MIN || fabsf(a * b) >= FLT_MIN);
+    seen[SCREEN_BITS(a) >> 23 & 0xff]++;
+}
+
+/* Those of the tensor units are finite, and have almost all exponents, those of one step a few. */
+static void formats(void **state)
+{
+    (void)state;
+    uint32_t seen[256] = {0}, exponents = 0, denormal = 0, count = 0;
+    for (uint32_t step = 0; step < 1024; step++) {
+        uint32_t of_a = screen_exponent(step, false, SCREEN_BF16_EXPONENT);
+        uint32_t of_b = screen_exponent(step, true, SCREEN_BF16_EXPONENT);
+        uint32_t a64 = screen_exponent(step, false, SCREEN_FP64_EXPONENT);
+        uint32_t b64 = screen_exponent(step, true, SCREEN_FP64_EXPONENT);
+        for (uint32_t lane = 0; lane < CHECK_LANES; lane++, count++) {
+            see_format(screen_bits(step, lane, 0), of_a, of_b, seen);
+            double a = screen_fp64_number(a64, step, lane, 0);
+            double b = screen_fp64_number(b64, step, lane, 2);
+            assert_true(isfinite(a * b * 1024));
+            assert_true(fabs(a) < DBL_MIN || fabs(b) < DBL_MIN || fabs(a * b) >= DBL_MIN);
+            denormal += fabs(a) < DBL_MIN;
+        }
+    }
+    for (int i = 0; i < 255; i++)
+        exponents += seen[i] > 0;
+    assert_true(exponents > 240 && seen[0] > 0 && seen[255] == 0);
+    assert_true(denormal > count / 24 && denormal < count / 12);
 }
 
 int main(void)
@@ -181,7 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(healthy),     cmocka_unit_test(wrong_sm), cmocka_unit_test(wrong_card),
         cmocka_unit_test(host_words),  cmocka_unit_test(operands), cmocka_unit_test(no_operands),
-        cmocka_unit_test(memory_sums),
+        cmocka_unit_test(memory_sums), cmocka_unit_test(formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

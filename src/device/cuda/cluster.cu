@@ -1,6 +1,7 @@
 /* The kernels of clusters and bulk copies. Both exist from compute capability 9.0 on; before, the
  * host does not launch them. CUDA 11.8 knows clusters but no bulk copies: its flavour lacks the
  * kernels that copy. */
+#include "barrier.cuh"
 #include "gate.cuh"
 #include "kernels.h"
 
@@ -180,35 +181,10 @@ static __device__ __forceinline__ uint32_t barrier_of(uint32_t warp, uint32_t ta
     return filled_part() + 2 * KERNEL_CLUSTER_PART_BYTES + 8 * (2 * warp + taken);
 }
 
-static __device__ __forceinline__ void barrier_init(uint32_t barrier)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
-}
-
-static __device__ __forceinline__ void barrier_expect(uint32_t barrier, uint32_t bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-                 : "memory");
-}
-
 static __device__ __forceinline__ void barrier_arrive(uint32_t barrier, uint32_t rank)
 {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
                      address_in(barrier, rank))
-                 : "memory");
-}
-
-/* Looks again and again: a wait that suspends the warp (try_wait) ends up to 150 cycles later on an
- * H200. */
-static __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t phase)
-{
-    asm volatile("{\n\t"
-                 ".reg .pred done;\n\t"
-                 "again:\n\t"
-                 "mbarrier.test_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
-                 "@!done bra again;\n\t"
-                 "}" ::"r"(barrier),
-                 "r"(phase & 1)
                  : "memory");
 }
 

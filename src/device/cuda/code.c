@@ -1,9 +1,6 @@
 /* Programs that the driver compiles at run time: code on all SMs, where every warp reads its SM's
  * clock, and straight code, which is compiled once for a GPU and where each SM finds its job by its
  * id. */
-#include "device/cuda/code.h"
-
-#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,99 +9,8 @@
 #include "device/cuda/code_text.h"
 #include "device/cuda/gpu.h"
 #include "device/cuda/kernels.h"
+#include "device/cuda/machine_code.h"
 #include "device/straight.h"
-
-/* Since Volta every instruction has 16 bytes; the lowest 12 bits are its operation. */
-enum {
-    INSTRUCTION_BYTES = 16,
-    OPERATION_MASK = 0xfff,
-    OPERATION_NOP = 0x918,
-    OPERATION_COMPARE = 0x80c, /* of a register with a constant */
-    OPERATION_BRANCH = 0x947,
-    OPERATION_BRANCH_UNIFORM = 0x547,
-};
-
-static int is_inside(uint64_t offset, uint64_t length, size_t size)
-{
-    return offset <= size && length <= size - offset;
-}
-
-static uint64_t operation_at(const unsigned char *code, uint64_t at)
-{
-    uint16_t word;
-    memcpy(&word, code + at, sizeof word);
-    return word & OPERATION_MASK;
-}
-
-/* The 32-bit constant of the comparison at a place; 0 if there is none. */
-static uint32_t compared_at(const unsigned char *code, uint64_t at)
-{
-    uint32_t constant;
-    memcpy(&constant, code + at + sizeof constant, sizeof constant);
-    return operation_at(code, at) == OPERATION_COMPARE ? constant : 0;
-}
-
-/* The branches are at the end of a block. */
-static void count_blocks(const unsigned char *code, uint64_t size, struct machine_code *found)
-{
-    for (uint64_t at = 0; at + CODE_BLOCK_BYTES + INSTRUCTION_BYTES <= size;
-         at += INSTRUCTION_BYTES) {
-        uint64_t next = at + CODE_BLOCK_BYTES;
-        if (!compared_at(code, at) || !compared_at(code, next) ||
-            compared_at(code, next) != compared_at(code, at) + 1)
-            continue;
-        if (found->blocks++)
-            continue;
-        while (next > at && operation_at(code, next - INSTRUCTION_BYTES) != OPERATION_BRANCH &&
-               operation_at(code, next - INSTRUCTION_BYTES) != OPERATION_BRANCH_UNIFORM)
-            next -= INSTRUCTION_BYTES;
-        found->block_at = next;
-    }
-}
-
-static struct machine_code count_in(const unsigned char *code, uint64_t size)
-{
-    struct machine_code found = {0};
-    uint64_t counts[OPERATION_MASK + 1] = {0};
-    for (uint64_t at = 0; at + INSTRUCTION_BYTES <= size; at += INSTRUCTION_BYTES) {
-        uint64_t word = operation_at(code, at);
-        if (word == OPERATION_NOP)
-            continue;
-        found.count++;
-        counts[word]++;
-        if (counts[word] > found.most)
-            found.most = counts[word];
-    }
-    count_blocks(code, size, &found);
-    return found;
-}
-
-/* Reads the section .text.KERNEL of an ELF file. */
-struct machine_code machine_code_of(const void *cubin, size_t size, const char *kernel)
-{
-    static const struct machine_code none = {0};
-    const unsigned char *bytes = cubin;
-    Elf64_Ehdr head;
-    Elf64_Shdr names, section;
-    char wanted[64];
-    int length = snprintf(wanted, sizeof wanted, ".text.%s", kernel) + 1;
-    if (size < sizeof head)
-        return none;
-    memcpy(&head, bytes, sizeof head);
-    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof section ||
-        head.e_shstrndx >= head.e_shnum ||
-        !is_inside(head.e_shoff, (uint64_t)head.e_shnum * sizeof section, size))
-        return none;
-    memcpy(&names, bytes + head.e_shoff + head.e_shstrndx * sizeof names, sizeof names);
-    for (unsigned i = 0; i < head.e_shnum; i++) {
-        memcpy(&section, bytes + head.e_shoff + i * sizeof section, sizeof section);
-        if (is_inside(names.sh_offset + section.sh_name, (uint64_t)length, size) &&
-            memcmp(bytes + names.sh_offset + section.sh_name, wanted, (size_t)length) == 0 &&
-            is_inside(section.sh_offset, section.sh_size, size))
-            return count_in(bytes + section.sh_offset, section.sh_size);
-    }
-    return none;
-}
 
 struct code_program {
     CUmodule module; /* the caller unloads it */

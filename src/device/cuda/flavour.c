@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "device/cuda/machine_code.h"
 #include "device/source.h"
 
 /* The fat binaries, embedded at build time. CUDA_FLAVOURS(X), of the build: X(toolkit,
@@ -51,27 +52,12 @@ static bool has_machine_code(const struct flavour *flavour, int capability)
     return false;
 }
 
-/* A fat binary begins with a magic number, a version, the bytes of this head and those behind it.
- */
-static uint64_t fatbin_bytes(const unsigned char *fatbin)
-{
-    uint16_t head;
-    uint64_t behind;
-    memcpy(&head, fatbin + 6, sizeof head);
-    memcpy(&behind, fatbin + 8, sizeof behind);
-    return head + behind;
-}
-
 uint64_t flavour_code(const struct flavour *flavour, enum cuda_kernels file, int capability)
 {
-    const unsigned char *fatbin = flavour->fatbins[file];
     const char *forced = getenv("CUDA_FORCE_PTX_JIT");
-    uint64_t hash = 0xcbf29ce484222325u, bytes = fatbin_bytes(fatbin);
-    if (!has_machine_code(flavour, capability) || (forced && strcmp(forced, "1") == 0))
-        return 0;
-    for (uint64_t i = 0; i < bytes; i++)
-        hash = (hash ^ fatbin[i]) * 0x100000001b3u;
-    return hash;
+    return forced && strcmp(forced, "1") == 0
+               ? 0
+               : machine_code_name(flavour->fatbins[file], capability);
 }
 
 /* The oldest driver with which the flavour runs on the GPU; 0: no driver does. */

@@ -147,11 +147,17 @@ int cuda_find_kernel(struct cuda_gpu *gpu, enum cuda_kernels file, const char *n
 /* The index of the SM with this id of the hardware. */
 int cuda_sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, struct err *err);
 struct kernel_check_result;
-/* Adds the hashes of a launch; results: one per SM. cycles: set to those of the slowest warp of
- * each place, 0 where none ran; may be NULL. */
-int cuda_add_hashes(const struct cuda_gpu *gpu, const struct kernel_check_result *results,
-                    uint32_t warps, uint64_t expected, struct device_check_place *places,
-                    uint64_t *cycles, struct err *err);
+/* The hashes of a launch; results: one per SM. */
+struct hashes {
+    const struct kernel_check_result *results;
+    uint32_t warps; /* of a block */
+    uint32_t set;   /* of operands */
+    uint64_t expected;
+};
+/* Adds them. cycles: set to those of the slowest warp of each place, 0 where none ran; may be NULL.
+ */
+int cuda_add_hashes(const struct cuda_gpu *gpu, const struct hashes *hashes,
+                    struct device_check_place *places, uint64_t *cycles, struct err *err);
 /* All wrong hashes so far. */
 uint64_t cuda_wrong_hashes(const struct device_check_place *places, size_t count);
 /* Keeps the cycles of a launch where they are fewer than those so far. */

@@ -15,29 +15,30 @@ int cuda_sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, str
     return err_set(err, -EIO, "a block ran on the unknown SM %u", sm_id);
 }
 
-int cuda_add_hashes(const struct cuda_gpu *gpu, const struct kernel_check_result *results,
-                    uint32_t warps, uint64_t expected, struct device_check_place *places,
-                    uint64_t *cycles, struct err *err)
+int cuda_add_hashes(const struct cuda_gpu *gpu, const struct hashes *hashes,
+                    struct device_check_place *places, uint64_t *cycles, struct err *err)
 {
     uint32_t sms = gpu->base.limits.sm_count;
     if (cycles)
         memset(cycles, 0, (size_t)sms * DEVICE_SUB_CORES * sizeof *cycles);
     for (uint32_t i = 0; i < sms; i++) {
+        const struct kernel_check_result *result = &hashes->results[i];
         uint32_t sm = 0;
-        int rc = cuda_sm_of(gpu, results[i].sm_id, &sm, err);
+        int rc = cuda_sm_of(gpu, result->sm_id, &sm, err);
         if (rc)
             return rc;
-        for (uint32_t w = 0; w < warps; w++) {
+        for (uint32_t w = 0; w < hashes->warps; w++) {
             size_t at = sm * DEVICE_SUB_CORES + w % DEVICE_SUB_CORES;
             struct device_check_place *place = &places[at];
-            if (cycles && results[i].cycles[w] > cycles[at])
-                cycles[at] = results[i].cycles[w];
+            if (cycles && result->cycles[w] > cycles[at])
+                cycles[at] = result->cycles[w];
             place->count++;
-            if (results[i].hashes[w] == expected)
+            if (result->hashes[w] == hashes->expected)
                 continue;
             place->wrong++;
-            place->wrong_hash = results[i].hashes[w];
+            place->wrong_hash = result->hashes[w];
             place->wrong_warp = w;
+            place->wrong_set = hashes->set;
         }
     }
     return 0;

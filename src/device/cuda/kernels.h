@@ -133,15 +133,16 @@ struct kernel_screen_flip {
     uint32_t chance;      /* of each visit, in 2^-32; not of operands */
 };
 struct kernel_screen {
-    uint64_t results; /* address of one kernel_check_result per block */
-    uint64_t data;    /* address of chunks, for the paths that read memory; then of one per warp */
-    uint64_t texture; /* of the data */
-    uint64_t trace;   /* where one warp stores each word it takes, for all its lanes; 0: nowhere */
-    uint32_t trace_sm,
-        trace_warp; /* which: the hardware's id of its SM, and its number in the block */
+    uint64_t results;  /* address of one kernel_check_result per block */
+    uint64_t data;     /* address of chunks, for the paths that read memory; then of one per warp */
+    uint64_t texture;  /* of the data */
+    uint64_t trace;    /* where one warp stores each word it takes, for all its lanes; 0: nowhere */
+    uint32_t trace_sm; /* of that warp, by the hardware's id */
+    uint32_t trace_warp; /* its number in the block */
     uint32_t periods, launch;
+    uint32_t set;          /* of operands */
     uint32_t period_words; /* numbers of words in a period */
-    uint32_t chunks;
+    uint32_t chunks, l1_chunks;
     uint32_t inverted;              /* 0 or 0xffffffff: the bits of the data */
     struct kernel_screen_flip flip; /* the armed build only */
 };

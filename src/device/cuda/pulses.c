@@ -33,6 +33,7 @@ struct pulsing {
     uint64_t half_ns;     /* of a launch, and of the pause behind it */
     uint32_t batch;       /* launches */
     uint32_t periods;     /* of a launch that is queued next */
+    uint32_t set;         /* of operands of a batch that is queued next */
     uint64_t last_end_ns; /* of the last pause that is known */
     double *power_w;
     size_t power_count, power_room;
@@ -73,7 +74,7 @@ static int pulse_queue(const struct pulsing *pulsing, uint32_t half, struct err 
     for (uint32_t i = 0; i < pulsing->batch && !rc; i++) {
         uint32_t slot = slot_of(half, i);
         const struct screening_launch launch = {
-            .periods = pulsing->periods, .number = i, .slot = slot};
+            .periods = pulsing->periods, .number = i, .set = pulsing->set, .slot = slot};
         rc = screening_launch(&pulsing->screening, &launch, err);
         if (!rc && i + 1 == pulsing->batch)
             rc = queue_download(pulsing, half, err);
@@ -129,13 +130,14 @@ static int take_hashes(struct pulsing *pulsing, uint32_t half, struct err *err)
     size_t sms = gpu->base.limits.sm_count;
     const struct kernel_check_result *results = gpu->results.host;
     results += slot_of(half, 0) * sms;
-    uint64_t expected = screening_most_frequent(&pulsing->screening, results);
+    struct hashes hashes = {.results = results,
+                            .warps = pulsing->screening.warps,
+                            .expected = screening_most_frequent(&pulsing->screening, results)};
     struct device_pulse_answer *answer = pulsing->answer;
     int rc = 0;
-    for (uint32_t i = 0; i < pulsing->batch && !rc; i++, results += sms) {
+    for (uint32_t i = 0; i < pulsing->batch && !rc; i++, hashes.results += sms) {
         uint64_t before = cuda_wrong_hashes(answer->places, answer->place_count);
-        rc = cuda_add_hashes(gpu, results, pulsing->screening.warps, expected, answer->places, NULL,
-                             err);
+        rc = cuda_add_hashes(gpu, &hashes, answer->places, NULL, err);
         answer->wrong_launches += cuda_wrong_hashes(answer->places, answer->place_count) > before;
     }
     answer->launches += pulsing->batch;
@@ -147,7 +149,7 @@ static void adapt_periods(struct pulsing *pulsing, uint64_t busy_ns, uint32_t la
 {
     double took_ns = fmax((double)busy_ns / launches, (double)LAUNCH_NS_MIN);
     double factor = fmin(fmax((double)pulsing->half_ns / took_ns, 0.5), 2);
-    pulsing->periods = (uint32_t)fmin(fmax(pulsing->periods * factor, 1), INT32_MAX);
+    pulsing->periods = (uint32_t)fmin(fmax(round(pulsing->periods * factor), 1), INT32_MAX);
 }
 
 /* All pauses that have ended since the batch before: its last one, or the one before the first
@@ -184,6 +186,7 @@ static int run_pulses(struct pulsing *pulsing, struct err *err)
         take_pauses(pulsing, half);
         uint64_t ns = answer->busy_ns + answer->idle_ns;
         more = ns < target_ns && (ns > before_ns || !answer->launches);
+        pulsing->set++;
         if (more)
             rc = pulse_queue(pulsing, !half, err);
         if (!rc)

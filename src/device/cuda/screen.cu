@@ -11,7 +11,7 @@
     static __device__ uint64_t name##_step(const struct taker *taker, uint32_t step, uint64_t sum) \
     {                                                                                              \
         uint32_t words[SCREEN_WORDS];                                                              \
-        screen_##name##_words(step, taker->lane, words);                                           \
+        screen_##name##_words(taker->at, taker->lane, words);                                      \
         _Pragma("unroll") for (uint32_t i = 0; i < SCREEN_TAKEN_##ID; i++) sum =                   \
             screen_take(taker, step * SCREEN_TAKEN_##ID + i, words[i], sum);                       \
         return sum;                                                                                \
@@ -33,8 +33,8 @@ DEFINE_HOST_STEP(PREDICATES, predicates)
 static __device__ uint64_t half_step(const struct taker *taker, uint32_t step, uint64_t sum)
 {
     uint32_t lane = taker->lane, number = step * SCREEN_TAKEN_HALF;
-    uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1), d;
-    uint32_t c = screen_operand(step, lane, 2);
+    uint32_t a = screen_operand(taker->at, lane, 0), b = screen_operand(taker->at, lane, 1), d;
+    uint32_t c = screen_operand(taker->at, lane, 2);
     uint32_t near = a ^ 0x80008000u ^ (c & 0x00ff00ffu);
     BINARY("add.rn.f16x2", d, a, b);
     TAKE(d);
@@ -67,7 +67,7 @@ static __device__ uint64_t half_step(const struct taker *taker, uint32_t step, u
 static __device__ uint64_t special_step(const struct taker *taker, uint32_t step, uint64_t sum)
 {
     uint32_t lane = taker->lane, number = step * SCREEN_TAKEN_SPECIAL;
-    uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1);
+    uint32_t a = screen_operand(taker->at, lane, 0), b = screen_operand(taker->at, lane, 1);
     float any = __uint_as_float(a), positive = __uint_as_float(a & 0x7fffffffu);
     float near = __uint_as_float(0x3c000000u + (b >> 6));
     float other = __uint_as_float(0x3c000000u + (b & 0x3ffffffu));
@@ -88,7 +88,7 @@ static __device__ uint64_t special_step(const struct taker *taker, uint32_t step
 static __device__ uint64_t convert_step(const struct taker *taker, uint32_t step, uint64_t sum)
 {
     uint32_t lane = taker->lane, number = step * SCREEN_TAKEN_CONVERT;
-    uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1);
+    uint32_t a = screen_operand(taker->at, lane, 0), b = screen_operand(taker->at, lane, 1);
     uint64_t wide = (uint64_t)a << 32 | b;
     float any = __uint_as_float(a), whole = __uint_as_float(0x40000000u + (a >> 4) + (b & 7));
     double large = __longlong_as_double((long long)(0x3000000000000000u + (wide >> 3)));
@@ -122,7 +122,8 @@ static __device__ __forceinline__ float texel(uint32_t bits)
 /* Between four texels, and four texels as they are; the texture has SCREEN_TEXELS in a row. */
 static __device__ uint64_t texture_step(const struct taker *taker, uint32_t step, uint64_t sum)
 {
-    uint32_t a = screen_operand(step, taker->lane, 0), b = screen_operand(step, taker->lane, 1);
+    uint32_t a = screen_operand(taker->at, taker->lane, 0),
+             b = screen_operand(taker->at, taker->lane, 1);
     uint32_t number = step * SCREEN_TAKEN_TEXTURE;
     float v[4];
     asm volatile("tex.2d.v4.f32.f32 {%0, %1, %2, %3}, [%4, {%5, %6}];"
@@ -148,7 +149,7 @@ static __device__ uint64_t texture_step(const struct taker *taker, uint32_t step
 static __device__ uint64_t lanes_step(const struct taker *taker, uint32_t step, uint64_t sum)
 {
     uint32_t lane = taker->lane, number = step * SCREEN_TAKEN_LANES;
-    uint32_t a = screen_operand(step, lane, 0), b = screen_operand(step, lane, 1);
+    uint32_t a = screen_operand(taker->at, lane, 0), b = screen_operand(taker->at, lane, 1);
     TAKE(__shfl_sync(ALL_LANES, a, b % 32));
     TAKE(__shfl_xor_sync(ALL_LANES, a, 1 + step % 31));
     TAKE(__shfl_up_sync(ALL_LANES, a, step % 32));
@@ -172,12 +173,12 @@ static __device__ uint64_t lanes_step(const struct taker *taker, uint32_t step, 
     extern "C" __global__ void __launch_bounds__(threads)                                          \
         screen_##name(const struct kernel_screen s)                                                \
     {                                                                                              \
-        struct taker taker = taker_begin(&s);                                                      \
+        struct taker taker = taker_begin(&s, SCREEN_STEPS_##ID);                                   \
         uint64_t sum = 0;                                                                          \
         long long begin = clock64();                                                               \
         _Pragma("unroll 1") for (; taker.period < s.periods; taker.period++)                       \
-            _Pragma("unroll 1") for (uint32_t step = 0; step < SCREEN_STEPS_##ID; step++) sum =    \
-                name##_step(&taker, step, sum);                                                    \
+            _Pragma("unroll 1") for (uint32_t step = 0; step < SCREEN_STEPS_##ID;                  \
+                                     step++, taker.at++) sum = name##_step(&taker, step, sum);     \
         check_store(s.results, begin, sum);                                                        \
     }
 
@@ -194,39 +195,69 @@ DEFINE_SCREEN(PREDICATES, predicates, 1024)
 DEFINE_SCREEN(TEXTURE, texture, 1024)
 
 #if __CUDA_ARCH__ >= 800
-/* The tensor units by mma: in each step of MMA_SETS periods other operands for A and for four tiles
- * of B, of which every second one is followed by its opposite, so that sums cancel out. So many
- * rounds that the tensor units are busy for most of the time. */
-enum { MMA_TILES = 4, MMA_ROUNDS = 64, MMA_SETS = 4, MMA_TAKEN = SCREEN_TAKEN_MMA_F16 / MMA_TILES };
+/* The tensor units by mma: in each step other operands for A and for four tiles of B. Products with
+ * a tile and with its opposite take turns, so that sums cancel out; for every second tile the other
+ * one is any other. Each sum begins at 0 and is added up, so that what is wrong in it does not
+ * vanish beside larger numbers later. So many products that the tensor units are busy for most of
+ * the time. */
+enum { MMA_TILES = 4 };
 
-static __device__ __forceinline__ uint32_t mma_set(const struct taker *taker, uint32_t step)
+/* What a lane has of a tile's sum: four words. A wrong one changes the result. */
+static __device__ __forceinline__ uint32_t add_up(uint32_t sums, const void *sum)
 {
-    return taker->period % MMA_SETS * SCREEN_STEPS_MMA_F16 + step;
+    uint32_t words[4];
+    memcpy(words, sum, sizeof words);
+    for (uint32_t i = 0; i < 4; i++)
+        sums = sums * 0x9e3779b1u + words[i];
+    return sums;
 }
+
+/* The number of the first of them, for the armed build. */
+#define MMA_NUMBER(sum, product, tile)                                                             \
+    ((((sum)*SCREEN_MMA_PRODUCTS + (product)) * MMA_TILES + (tile)) * 4)
+
+/* A product of all tiles. */
+#define MMA_ALL(instruction, b, sum, product)                                                      \
+    _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++)                                     \
+    {                                                                                              \
+        instruction(d[t], a, (b)[t]);                                                              \
+        SCREEN_ARMED_SUM(MMA_NUMBER(sum, product, t), d[t]);                                       \
+    }
+
+#define BITS_float(x) __float_as_uint(x)
+#define BITS_uint32_t(x) (x)
 
 #define MMA_SCREEN_STEP(name, number, instruction, form, negative)                                 \
     static __device__ uint64_t name##_step(const struct taker *taker, uint32_t step, uint64_t sum) \
     {                                                                                              \
-        uint32_t set = mma_set(taker, step), a[4], b[MMA_TILES][2], nb[MMA_TILES][2];              \
-        number d[MMA_TILES][MMA_TAKEN] = {};                                                       \
+        uint32_t a[4], b[MMA_TILES][2], other[MMA_TILES][2], sums[MMA_TILES] = {};                 \
+        uint32_t of_a = screen_exponent(taker->at, false, SCREEN_BF16_EXPONENT);                   \
+        uint32_t of_b = screen_exponent(taker->at, true, SCREEN_BF16_EXPONENT);                    \
+        number d[MMA_TILES][4];                                                                    \
         _Pragma("unroll") for (uint32_t i = 0; i < 4; i++) a[i] =                                  \
-            SCREEN_FORMED(form, set, taker->lane, i);                                              \
+            SCREEN_FORMED(form, of_a, taker->at, taker->lane, i);                                  \
         _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++)                                 \
             _Pragma("unroll") for (uint32_t i = 0; i < 2; i++)                                     \
         {                                                                                          \
-            b[t][i] = SCREEN_FORMED(form, set, taker->lane, 4 + 2 * t + i);                        \
-            nb[t][i] = t % 2 ? form(b[t][i] * 0x9e3779b1u) : b[t][i] ^ negative;                   \
+            b[t][i] = SCREEN_FORMED(form, of_b, taker->at, taker->lane, 4 + 2 * t + i);            \
+            other[t][i] = t % 2 ? form(b[t][i] * 0x9e3779b1u, of_b) : b[t][i] ^ negative;          \
         }                                                                                          \
-        _Pragma("unroll 1") for (uint32_t r = 0; r < MMA_ROUNDS; r++)                              \
+        _Pragma("unroll 1") for (uint32_t k = 0; k < SCREEN_MMA_SUMS; k++)                         \
         {                                                                                          \
-            _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++) instruction(d[t], a, b[t]); \
             _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++)                             \
-                instruction(d[t], a, nb[t]);                                                       \
+                _Pragma("unroll") for (uint32_t i = 0; i < 4; i++) d[t][i] = 0;                    \
+            _Pragma("unroll 1") for (uint32_t p = 0; p + 1 < SCREEN_MMA_PRODUCTS;                  \
+                                     p += 2){MMA_ALL(instruction, b, k, p) MMA_ALL(                \
+                instruction, other, k, p + 1)} MMA_ALL(instruction, b, k, SCREEN_MMA_PRODUCTS - 1) \
+                _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++) sums[t] =               \
+                    add_up(sums[t], d[t]);                                                         \
         }                                                                                          \
-        _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++) instruction(d[t], a, b[t]);     \
+        uint32_t at = step * SCREEN_TAKEN_MMA_F16;                                                 \
         _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++)                                 \
-            _Pragma("unroll") for (uint32_t i = 0; i < MMA_TAKEN; i++) sum = screen_take(          \
-                taker, (step * MMA_TILES + t) * MMA_TAKEN + i, *(uint32_t *)&d[t][i], sum);        \
+            _Pragma("unroll") for (uint32_t i = 0; i < 4; i++) sum =                               \
+                screen_take(taker, at++, BITS_##number(d[t][i]), sum);                             \
+        _Pragma("unroll") for (uint32_t t = 0; t < MMA_TILES; t++) sum =                           \
+            screen_take(taker, at++, sums[t], sum);                                                \
         return sum;                                                                                \
     }
 
@@ -245,8 +276,8 @@ static __device__ __forceinline__ uint32_t mma_set(const struct taker *taker, ui
 
 MMA_SCREEN_STEP(mma_f16, float, MMA_F16, screen_f16, 0x80008000u)
 MMA_SCREEN_STEP(mma_bf16, float, MMA_BF16, screen_bf16, 0x80008000u)
-MMA_SCREEN_STEP(mma_tf32, float, MMA_TF32, screen_bf16_high, 0x80000000u)
-MMA_SCREEN_STEP(mma_int8, uint32_t, MMA_INT8, SCREEN_ANY, 0xffffffffu)
+MMA_SCREEN_STEP(mma_tf32, float, MMA_TF32, screen_tf32, 0x80000000u)
+MMA_SCREEN_STEP(mma_int8, uint32_t, MMA_INT8, screen_int8, 0xffffffffu)
 #if HAS_MMA_FP8
 MMA_SCREEN_STEP(mma_fp8, float, MMA_FP8, screen_fp8, 0x80808080u)
 #endif
@@ -260,30 +291,40 @@ static __device__ __forceinline__ void mma_fp64(double d[2], double a, double b)
 
 static __device__ uint64_t mma_fp64_step(const struct taker *taker, uint32_t step, uint64_t sum)
 {
-    double d[MMA_TILES][2] = {}, b[MMA_TILES];
-    uint32_t set = mma_set(taker, step);
-    double a = screen_fp64_number(set, taker->lane, 0);
+    double d[MMA_TILES][2], b[MMA_TILES], other[MMA_TILES];
+    uint32_t of_a = screen_exponent(taker->at, false, SCREEN_FP64_EXPONENT);
+    uint32_t of_b = screen_exponent(taker->at, true, SCREEN_FP64_EXPONENT);
+    uint32_t sums[MMA_TILES] = {};
+    double a = screen_fp64_number(of_a, taker->at, taker->lane, 0);
 #pragma unroll
-    for (uint32_t t = 0; t < MMA_TILES; t++)
-        b[t] = screen_fp64_number(set, taker->lane, 2 + 2 * t);
-#pragma unroll 1
-    for (uint32_t r = 0; r < MMA_ROUNDS; r++) {
-#pragma unroll
-        for (uint32_t t = 0; t < MMA_TILES; t++)
-            mma_fp64(d[t], a, b[t]);
-#pragma unroll
-        for (uint32_t t = 0; t < MMA_TILES; t++)
-            mma_fp64(d[t], a, t % 2 ? -0.75 * b[t] : -b[t]);
+    for (uint32_t t = 0; t < MMA_TILES; t++) {
+        b[t] = screen_fp64_number(of_b, taker->at, taker->lane, 2 + 2 * t);
+        other[t] = t % 2 ? -0.75 * b[t] : -b[t];
     }
+#pragma unroll 1
+    for (uint32_t k = 0; k < SCREEN_MMA_SUMS; k++) {
 #pragma unroll
-    for (uint32_t t = 0; t < MMA_TILES; t++)
-        mma_fp64(d[t], a, b[t]);
+        for (uint32_t t = 0; t < MMA_TILES; t++)
+            d[t][0] = d[t][1] = 0;
+#pragma unroll 1
+        for (uint32_t p = 0; p + 1 < SCREEN_MMA_PRODUCTS; p += 2) {
+            MMA_ALL(mma_fp64, b, k, p)
+            MMA_ALL(mma_fp64, other, k, p + 1)
+        }
+        MMA_ALL(mma_fp64, b, k, SCREEN_MMA_PRODUCTS - 1)
+#pragma unroll
+        for (uint32_t t = 0; t < MMA_TILES; t++)
+            sums[t] = add_up(sums[t], d[t]);
+    }
+    uint32_t at = step * SCREEN_TAKEN_MMA_FP64;
 #pragma unroll
     for (uint32_t t = 0; t < MMA_TILES; t++)
 #pragma unroll
         for (uint32_t i = 0; i < 2; i++)
-            sum = screen_take(taker, (step * MMA_TILES + t) * 2 + i, screen_double_word(d[t][i]),
-                              sum);
+            sum = screen_take(taker, at++, screen_double_word(d[t][i]), sum);
+#pragma unroll
+    for (uint32_t t = 0; t < MMA_TILES; t++)
+        sum = screen_take(taker, at++, sums[t], sum);
     return sum;
 }
 

@@ -12,12 +12,17 @@ struct taker {
     const struct kernel_screen *screen;
     uint32_t *trace; /* where it stores them, for the lane; NULL: it does not */
     uint32_t lane, warp, sm, period;
+    uint32_t at; /* the step whose operands it has */
 };
 
-static __device__ __forceinline__ struct taker taker_begin(const struct kernel_screen *screen)
+static __device__ __forceinline__ struct taker taker_begin(const struct kernel_screen *screen,
+                                                           uint32_t steps)
 {
-    struct taker taker = {
-        .screen = screen, .trace = NULL, .lane = threadIdx.x % 32, .warp = threadIdx.x / 32};
+    struct taker taker = {.screen = screen,
+                          .trace = NULL,
+                          .lane = threadIdx.x % 32,
+                          .warp = threadIdx.x / 32,
+                          .at = screen_first_step(screen->set, steps)};
     asm volatile("mov.u32 %0, %%smid;" : "=r"(taker.sm));
     if (screen->trace && taker.sm == screen->trace_sm && taker.warp == screen->trace_warp)
         taker.trace = (uint32_t *)screen->trace + taker.lane;

@@ -6,16 +6,17 @@
 #include "screen_block.cuh"
 #include "wgmma.cuh"
 
-/* So many rounds that the tensor units are busy for most of the time; one set of operands a
- * period. Longer loops are not unrolled: the assembler took 20 s. */
-enum { WGMMA_ROUNDS = 80, WGMMA_SETS = 4 };
+/* So many rounds that the tensor units are busy for most of the time. Longer loops are not
+ * unrolled: the assembler took 20 s. */
+enum { WGMMA_ROUNDS = 80, TILE_STEPS = 32 }; /* steps whose operands a tile may have */
 
-#define FILL_TILE(form, set, tile, rows, distinct_rows, words)                                     \
+#define FILL_TILE(form, at, tile, rows, distinct_rows, words)                                      \
     for (uint32_t i = threadIdx.x; i < (rows) * (ROW_BYTES / 4); i += blockDim.x) {                \
         uint32_t row = i / (ROW_BYTES / 4), word = i % (ROW_BYTES / 4);                            \
         uint32_t number = row % (distinct_rows) * (ROW_BYTES / 4) + word;                          \
         (words)[byte_at(row, 4 * word) / 4] = SCREEN_FORMED(                                       \
-            form, (set)*64 + (tile)*32 + number / 512, number % 32, number / 32 % 16);             \
+            form, screen_exponent(at, tile, SCREEN_BF16_EXPONENT),                                 \
+            (2 * (at) + (tile)) * TILE_STEPS + number / 512, number % 32, number / 32 % 16);       \
     }
 
 /* plus, minus: D = D + A B and D = D - A B; integers have no minus. */
@@ -25,7 +26,7 @@ enum { WGMMA_ROUNDS = 80, WGMMA_SETS = 4 };
     {                                                                                              \
         __shared__ __align__(128) uint32_t tile_a[GROUP_ROWS * ROW_BYTES / 4];                     \
         __shared__ __align__(128) uint32_t tile_b[CHECK_WGMMA_COLUMNS * ROW_BYTES / 4];            \
-        struct taker taker = taker_begin(&s);                                                      \
+        struct taker taker = taker_begin(&s, 1);                                                   \
         number d[ACCUMULATORS];                                                                    \
         uint64_t sum = 0;                                                                          \
         const uint64_t a = descriptor_of(tile_a), b = descriptor_of(tile_b);                       \
@@ -34,9 +35,9 @@ enum { WGMMA_ROUNDS = 80, WGMMA_SETS = 4 };
         long long begin = clock64();                                                               \
         _Pragma("unroll 1") for (; taker.period < s.periods; taker.period++)                       \
         {                                                                                          \
-            uint32_t set = taker.period % WGMMA_SETS;                                              \
-            FILL_TILE(form, set, 0, GROUP_ROWS, CHECK_ROWS, tile_a)                                \
-            FILL_TILE(form, set, 1, CHECK_WGMMA_COLUMNS, CHECK_WGMMA_COLUMNS, tile_b)              \
+            uint32_t at = taker.at + taker.period;                                                 \
+            FILL_TILE(form, at, 0, GROUP_ROWS, CHECK_ROWS, tile_a)                                 \
+            FILL_TILE(form, at, 1, CHECK_WGMMA_COLUMNS, CHECK_WGMMA_COLUMNS, tile_b)               \
             asm volatile("fence.proxy.async;" ::: "memory");                                       \
             __syncthreads();                                                                       \
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");                                \
@@ -73,13 +74,14 @@ enum { WGMMA_ROUNDS = 80, WGMMA_SETS = 4 };
 #define FP8 "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3"
 #define FP8_PLUS(keep) WGMMA(FP8, "1", "", keep)
 #define FP8_MINUS(keep) WGMMA(FP8, "-1", "", keep)
+#define INT_WORD(x) (x)
 #define INT8_PLUS(keep)                                                                            \
     WGMMA_OF("+r", "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8", "", keep)
 
 DEFINE_WGMMA_SCREEN(f16, float, screen_f16, F16_PLUS, F16_MINUS, screen_float_word)
 DEFINE_WGMMA_SCREEN(bf16, float, screen_bf16, BF16_PLUS, BF16_MINUS, screen_float_word)
-DEFINE_WGMMA_SCREEN(tf32, float, screen_bf16_high, TF32_PLUS, TF32_MINUS, screen_float_word)
+DEFINE_WGMMA_SCREEN(tf32, float, screen_tf32, TF32_PLUS, TF32_MINUS, screen_float_word)
 DEFINE_WGMMA_SCREEN(fp8, float, screen_fp8, FP8_PLUS, FP8_MINUS, screen_float_word)
-DEFINE_WGMMA_SCREEN(int8, uint32_t, SCREEN_ANY, INT8_PLUS, INT8_PLUS, SCREEN_ANY)
+DEFINE_WGMMA_SCREEN(int8, uint32_t, screen_int8, INT8_PLUS, INT8_PLUS, INT_WORD)
 
 #endif

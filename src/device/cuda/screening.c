@@ -13,6 +13,10 @@
 enum {
     SHARED_BYTES_LEFT = 8192, /* for what a kernel declares itself */
     CHUNK_BYTES = 4 * SCREEN_CHUNK_WORDS,
+    /* L1 holds as much as shared memory could have, since Volta they are the same memory; before,
+     * at least this. */
+    UNIFIED_SINCE = 70,
+    L1_BYTES_BEFORE = 16384,
 };
 
 /* What a path reads. */
@@ -110,6 +114,14 @@ static int screening_find_shared(struct screening *screening, struct err *err)
                       "cuFuncSetAttribute", err);
 }
 
+static uint32_t l1_chunks_of(const struct cuda_gpu *gpu, int capability)
+{
+    uint64_t bytes =
+        capability < UNIFIED_SINCE ? L1_BYTES_BEFORE : gpu->base.limits.shared_bytes_max;
+    return bytes / CHUNK_BYTES < SCREEN_STEPS_L1 ? (uint32_t)(bytes / CHUNK_BYTES)
+                                                 : (uint32_t)SCREEN_STEPS_L1;
+}
+
 int screening_begin(struct screening *screening, struct cuda_gpu *gpu, enum device_screen_path path,
                     struct err *err)
 {
@@ -126,6 +138,7 @@ int screening_begin(struct screening *screening, struct cuda_gpu *gpu, enum devi
                        "%s: not on GPUs of compute capability %d.%d, or of an odd number of SMs",
                        device_screen_names[path], major, minor);
     screening->warps = device_screen_rows[path].warps;
+    screening->l1_chunks = l1_chunks_of(gpu, capability);
     screening->code = flavour_code(gpu->flavour, CUDA_KERNELS_SCREEN, capability);
     snprintf(name, sizeof name, "screen_%s", device_screen_names[path]);
     rc = cuda_find_kernel(gpu, CUDA_KERNELS_SCREEN, name, &screening->kernel, err);
@@ -168,8 +181,10 @@ int screening_launch(const struct screening *screening, const struct screening_l
         .trace_warp = launch->trace_warp,
         .periods = launch->periods,
         .launch = launch->number,
+        .set = launch->set,
         .period_words = row->steps * row->taken,
         .chunks = screening->chunks,
+        .l1_chunks = screening->l1_chunks,
         .inverted = inverted ? UINT32_MAX : 0};
     if (screening->flip)
         parameters.flip = *screening->flip;
@@ -183,21 +198,31 @@ int screening_launch(const struct screening *screening, const struct screening_l
                        screening->shared_bytes, pointers, err);
 }
 
-uint64_t screening_most_frequent(const struct screening *screening,
-                                 const struct kernel_check_result *results)
+static uint64_t most_frequent_of(uint64_t *hashes, size_t count)
 {
-    const struct cuda_gpu *gpu = screening->gpu;
-    size_t count = 0, most = 0, warps = screening->warps;
-    uint64_t *hashes = mem_array(gpu->base.limits.sm_count * warps, sizeof *hashes), found = 0;
-    for (uint32_t i = 0; i < gpu->base.limits.sm_count; i++)
-        for (size_t w = 0; w < warps; w++)
-            hashes[count++] = results[i].hashes[w];
+    uint64_t found = 0;
     sort_stable(hashes, count, sizeof *hashes, sort_by_u64);
-    for (size_t i = 0, same = 0; i < count; i++) {
+    for (size_t i = 0, same = 0, most = 0; i < count; i++) {
         same = i && hashes[i] == hashes[i - 1] ? same + 1 : 1;
         found = same > most ? hashes[i] : found;
         most = same > most ? same : most;
     }
+    return found;
+}
+
+uint64_t screening_most_frequent(const struct screening *screening,
+                                 const struct kernel_check_result *results)
+{
+    size_t sms = screening->gpu->base.limits.sm_count, warps = screening->warps;
+    size_t count = 0, as_first = 0;
+    uint64_t *hashes = mem_array(sms * warps, sizeof *hashes), first = results[0].hashes[0];
+    for (size_t i = 0; i < sms; i++)
+        for (size_t w = 0; w < warps; w++) {
+            hashes[count++] = results[i].hashes[w];
+            as_first += results[i].hashes[w] == first;
+        }
+    /* As a rule all are right. */
+    uint64_t found = 2 * as_first > count ? first : most_frequent_of(hashes, count);
     free(hashes);
     return found;
 }

@@ -12,11 +12,10 @@ struct screening {
     CUfunction kernel, fill;
     uint32_t shared_bytes;
     CUdeviceptr data, filled; /* chunks; what is filled before each launch: they, constants, or 0 */
-    uint32_t chunks;
+    uint32_t chunks, l1_chunks; /* all, and those that L1 holds */
     CUtexObject texture;
     const struct kernel_screen_flip *flip; /* of the armed build; else NULL */
     uint64_t code;                         /* names the machine code; 0: it has no name */
-    uint64_t expected;                     /* the hash of a warp that is right */
 };
 
 /* Finds the kernel and what it reads. -ENOTSUP if the GPU does not have this path. */
@@ -27,6 +26,7 @@ void screening_end(struct screening *screening);
 /* One launch. */
 struct screening_launch {
     uint32_t periods, number; /* of the launch */
+    uint32_t set;             /* of operands */
     uint32_t slot;            /* where its results go, one kernel_check_result per SM */
     CUdeviceptr trace;        /* where a warp's words go; 0: nowhere */
     uint32_t trace_sm, trace_warp;

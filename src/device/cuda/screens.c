@@ -7,15 +7,16 @@
 #include "device/cuda/screening.h"
 #include "device/screen_program.h"
 
-/* Of two, the second has its data inverted. What is wrong in both has happened again. */
-enum { LAUNCHES_MIN = 2 };
+/* With the same operands. Of two, the second has its data inverted. */
+enum { LAUNCHES_OF_SET = 2 };
 
 /* One launch, until its results are there. */
 static int screen_launch(const struct screening *screening, uint32_t number, uint64_t *out_ns,
                          struct err *err)
 {
     struct cuda_gpu *gpu = screening->gpu;
-    const struct screening_launch launch = {.periods = SCREEN_PERIODS, .number = number};
+    const struct screening_launch launch = {
+        .periods = SCREEN_PERIODS, .number = number, .set = number / LAUNCHES_OF_SET};
     int rc = cuda_record(gpu, gpu->events[0], gpu->streams[0], err);
     if (!rc)
         rc = screening_launch(screening, &launch, err);
@@ -29,19 +30,18 @@ static int screen_launch(const struct screening *screening, uint32_t number, uin
     return rc ? rc : cuda_elapsed(gpu, gpu->events[0], gpu->events[1], out_ns, err);
 }
 
-static int screen_take_launch(struct screening *screening, struct device_screen_answer *answer,
-                              struct err *err)
+/* hashes: those of a set have what most warps had in its first launch. */
+static int screen_take_launch(const struct screening *screening, struct hashes *hashes,
+                              struct device_screen_answer *answer, struct err *err)
 {
     uint64_t *cycles = mem_array(answer->place_count, sizeof *cycles);
     uint64_t before = cuda_wrong_hashes(answer->places, answer->place_count);
-    if (!answer->launches++) {
-        uint64_t host;
-        answer->digest = screening_most_frequent(screening, screening->gpu->results.host);
-        answer->not_as_host = screen_host_hash(screening->path, &host) && host != answer->digest;
-        screening->expected = answer->digest;
-    }
-    int rc = cuda_add_hashes(screening->gpu, screening->gpu->results.host, screening->warps,
-                             screening->expected, answer->places, cycles, err);
+    hashes->set = answer->launches / LAUNCHES_OF_SET;
+    if (answer->launches % LAUNCHES_OF_SET == 0)
+        hashes->expected = screening_most_frequent(screening, hashes->results);
+    if (!answer->launches++)
+        answer->digest = hashes->expected;
+    int rc = cuda_add_hashes(screening->gpu, hashes, answer->places, cycles, err);
     if (!rc)
         cuda_keep_fastest(answer->places, cycles, answer->place_count);
     answer->wrong_launches += cuda_wrong_hashes(answer->places, answer->place_count) > before;
@@ -49,18 +49,21 @@ static int screen_take_launch(struct screening *screening, struct device_screen_
     return rc;
 }
 
-static int screen_run(struct screening *screening, const struct device_screen *asked,
+static int screen_run(const struct screening *screening, const struct device_screen *asked,
                       struct device_screen_answer *answer, struct err *err)
 {
-    uint64_t target_ns = (uint64_t)asked->target_ms * 1000000, ns = 0;
+    struct hashes hashes = {.results = screening->gpu->results.host, .warps = screening->warps};
+    uint64_t target_ns = (uint64_t)asked->target_ms * 1000000, ns = 0, host;
     int rc;
     do {
         rc = screen_launch(screening, answer->launches, &ns, err);
         if (!rc)
-            rc = screen_take_launch(screening, answer, err);
+            rc = screen_take_launch(screening, &hashes, answer, err);
         answer->elapsed_ns += ns;
     } while (!rc && ns &&
-             (answer->launches < LAUNCHES_MIN || answer->elapsed_ns + ns / 2 < target_ns));
+             (answer->launches < LAUNCHES_OF_SET || answer->elapsed_ns + ns / 2 < target_ns));
+    answer->not_as_host =
+        screen_host_hash(screening->path, 0, &host) && !rc && host != answer->digest;
     if (!rc)
         screening_look_again(screening, answer);
     return rc;

@@ -17,6 +17,7 @@ struct second_look {
     size_t words;
     uint32_t *right, *seen;
     uint32_t number; /* of the next launch */
+    uint32_t set;    /* of operands */
 };
 
 /* What a launch gave of a place. */
@@ -44,15 +45,16 @@ static struct seen_place see_place(const struct second_look *look, size_t place,
     const struct screening *screening = look->screening;
     const struct cuda_gpu *gpu = screening->gpu;
     const struct kernel_check_result *results = gpu->results.host;
+    uint64_t expected = screening_most_frequent(screening, results);
     struct seen_place seen = {0};
     uint32_t blocks = 0;
     for (uint32_t i = 0; i < gpu->base.limits.sm_count; i++) {
         if (results[i].sm_id != gpu->sm_ids[place / DEVICE_SUB_CORES])
             continue;
         blocks++;
-        seen.warp_wrong = results[i].hashes[warp] != screening->expected;
+        seen.warp_wrong = results[i].hashes[warp] != expected;
         for (size_t w = place % DEVICE_SUB_CORES; w < screening->warps; w += DEVICE_SUB_CORES)
-            seen.place_wrong = seen.place_wrong || results[i].hashes[w] != screening->expected;
+            seen.place_wrong = seen.place_wrong || results[i].hashes[w] != expected;
     }
     seen.there = blocks == 1;
     return seen;
@@ -66,6 +68,7 @@ static int look_launch(struct second_look *look, size_t place, uint32_t warp,
     struct cuda_gpu *gpu = screening->gpu;
     const struct screening_launch launch = {.periods = SCREEN_PERIODS,
                                             .number = look->number++,
+                                            .set = look->set,
                                             .trace = look->buffer,
                                             .trace_sm = gpu->sm_ids[place / DEVICE_SUB_CORES],
                                             .trace_warp = warp};
@@ -137,6 +140,7 @@ static int look_again(struct second_look *look, size_t place, struct err *err)
     uint32_t warp = look->answer->places[place].wrong_warp;
     int rc = 0;
     again->place = (uint32_t)place;
+    again->set = look->set;
     for (uint32_t i = 0; i < AGAIN && !rc; i++) {
         struct seen_place seen = {0};
         rc = look_launch(look, place, warp, &seen, err);
@@ -177,6 +181,7 @@ void screening_look_again(const struct screening *screening, struct device_scree
     size_t place;
     if (!worst_place(answer, &place) || gpu->driver->cuMemAlloc(&look.buffer, 4 * look.words))
         return;
+    look.set = answer->places[place].wrong_set;
     look.right = mem_array(look.words, sizeof *look.right);
     look.seen = mem_array(look.words, sizeof *look.seen);
     answer->results = mem_array(DEVICE_WRONG_RESULTS, sizeof *answer->results);

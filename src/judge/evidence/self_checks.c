@@ -68,8 +68,9 @@ static void put_pulses(const struct fleet *fleet, uint32_t gpu, const struct sel
         strbuf_puts(out, ", most often without pauses");
 }
 
-/* ", sub-core 2: 12 of 40; wrong again in 16 of 16 launches; lane 7, step 3, word 2: 0x... instead
- * of 0x..., of operands 0x... 0x...; bits 0x...; at 1740 MHz, 312 W, 52 degrees C" */
+/* ", sub-core 2: 12 of 40; wrong again in 16 of 16 launches; lane 7, set 0, period 5, step 3, word
+ * 2: 0x... instead of 0x..., of operands 0x... 0x...; bits 0x...; at 1740 MHz, 312 W, 52 degrees C"
+ */
 static void describe_wrong_place(const struct fleet *fleet, uint32_t gpu,
                                  const struct self_check *check, struct strbuf *out)
 {
@@ -81,6 +82,8 @@ static void describe_wrong_place(const struct fleet *fleet, uint32_t gpu,
                  {"again_wrong", "; wrong again in ", ""},
                  {"again", " of ", " launches"},
                  {"lane", "; lane ", ""},
+                 {"set", ", set ", ""},
+                 {"period", ", period ", ""},
                  {"step", ", step ", ""},
                  {"word", ", word ", ""},
                  {"found", ": ", ""},

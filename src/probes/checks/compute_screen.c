@@ -45,12 +45,15 @@ static void add_results(struct facts *notes, enum device_screen_path path,
     const struct device_wrong_result *first = &answer->results[0];
     uint32_t taken = device_screen_rows[path].taken, step = first->number / taken, wrong = 0;
     uint32_t operands[SCREEN_OPERANDS];
-    uint32_t count = screen_operands(path, step, first->lane, operands);
+    const struct screen_place place = {answer->again.set, first->period, step, first->lane};
+    uint32_t count = screen_operands(path, &place, operands);
     for (size_t i = 0; i < answer->result_count; i++)
         wrong |= answer->results[i].expected ^ answer->results[i].found;
     facts_set_int(notes, "results", (int64_t)answer->again.results);
     facts_set_int(notes, "results_wrong", (int64_t)answer->again.differ);
     facts_set_int(notes, "lane", first->lane);
+    facts_set_int(notes, "set", answer->again.set);
+    facts_set_int(notes, "period", first->period);
     facts_set_int(notes, "step", step);
     facts_set_int(notes, "word", first->number % taken);
     if (count)

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 #include <cuda.h>
 
-#include "device/cuda/code.h"
 #include "device/cuda/code_text.h"
+#include "device/cuda/machine_code.h"
 
 enum { BLOCKS = 132 };
 static const struct code_target hopper = {90, CUDA_VERSION};

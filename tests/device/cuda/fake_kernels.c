@@ -242,7 +242,8 @@ static void run_pause(uint64_t ns, uint64_t *stamps)
     stamps[1] = pulse_clock_ns;
 }
 
-/* The screen, in the same way: the host's hash, or one that all SMs have. A word of a warp that is
+/* The screen, in the same way: the host's hash, or one that all SMs have, and another one for each
+ * set of operands. A word of a warp that is
  * wrong is 8 instead of 0: in the fourth period the sixth one, of lane 7. */
 static void run_screen(const char *name, unsigned grid, unsigned block,
                        const struct kernel_screen *screen)
@@ -260,10 +261,9 @@ static void run_screen(const char *name, unsigned grid, unsigned block,
     unsigned path = 0;
     while (strcmp(device_screen_names[path], name) != 0)
         path++;
-    uint64_t hash = hashes[path];
-    if (!hash && !screen_host_hash((enum device_screen_path)path, &hash))
-        hash = 1000 + path;
-    hashes[path] = hash;
+    if (!hashes[path] && !screen_host_hash((enum device_screen_path)path, 0, &hashes[path]))
+        hashes[path] = 1000 + path;
+    uint64_t hash = hashes[path] + 1000 * screen->set;
     for (unsigned i = 0; i < grid; i++) {
         results[i].sm_id = sm_ids[i];
         for (uint32_t w = 0; w < block / CHECK_LANES; w++)

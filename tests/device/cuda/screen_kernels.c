@@ -73,32 +73,43 @@ static void all_paths(void **state)
     }
 }
 
+/* What of a thread is wrong. */
+enum fault_kind { FAULT_OPERAND, FAULT_SUM, FAULT_ONCE, FAULT_RESULT, FAULT_KINDS };
+static const char *const kinds[] = {"operand", "sum", "one product", "result"};
+
 /* A path of the armed build, in place of the release's. */
 struct armed {
     struct screening screening;
     struct rng *rng;
-    uint32_t *words; /* that a warp takes while nothing is wrong */
-    CUdeviceptr operand_flip;
+    uint32_t *words;                    /* that a warp takes while nothing is wrong */
+    CUdeviceptr operand_flip, sum_flip; /* that of results comes with each launch */
     uint32_t launch;
 };
 
 static const struct kernel_screen_flip no_flip = {.every = 1};
 
-static void set_flips(struct armed *armed, const struct kernel_screen_flip *of_operand,
-                      const struct kernel_screen_flip *of_result)
+/* flip: NULL if nothing is wrong. */
+static void set_flip(struct armed *armed, enum fault_kind kind,
+                     const struct kernel_screen_flip *flip)
 {
     static struct kernel_screen_flip result;
-    result = *of_result;
+    CUstream stream = armed->screening.gpu->streams[0];
+    const struct kernel_screen_flip *operand = flip && kind == FAULT_OPERAND ? flip : &no_flip;
+    const struct kernel_screen_flip *sum =
+        flip && (kind == FAULT_SUM || kind == FAULT_ONCE) ? flip : &no_flip;
+    result = flip && kind == FAULT_RESULT ? *flip : no_flip;
     armed->screening.flip = &result;
-    OK(cuMemcpyHtoDAsync(armed->operand_flip, of_operand, sizeof no_flip,
-                         armed->screening.gpu->streams[0]));
+    OK(cuMemcpyHtoDAsync(armed->operand_flip, operand, sizeof *operand, stream));
+    OK(cuMemcpyHtoDAsync(armed->sum_flip, sum, sizeof *sum, stream));
 }
 
-static const struct kernel_check_result *launch(struct armed *armed, CUdeviceptr trace)
+static const struct kernel_check_result *launch(struct armed *armed, uint32_t set,
+                                                CUdeviceptr trace)
 {
     struct cuda_gpu *gpu = armed->screening.gpu;
     const struct screening_launch launch = {.periods = SCREEN_PERIODS,
                                             .number = armed->launch++,
+                                            .set = set,
                                             .trace = trace,
                                             .trace_sm = gpu->sm_ids[0]};
     struct err err = {0};
@@ -110,15 +121,18 @@ static const struct kernel_check_result *launch(struct armed *armed, CUdeviceptr
     return gpu->results.host;
 }
 
-/* Whether any of so many launches has a wrong hash. */
+/* Whether any of so many launches has a wrong hash; two have the same operands, as in a survey. */
 static bool finds(struct armed *armed, uint32_t launches)
 {
     uint32_t sms = armed->screening.gpu->base.limits.sm_count;
     for (uint32_t n = 0; n < launches; n++) {
-        const struct kernel_check_result *results = launch(armed, 0);
+        const struct kernel_check_result *results = launch(armed, n / 2, 0);
+        uint64_t expected = screening_most_frequent(&armed->screening, results);
+        if (n == 0)
+            assert_true(expected == digests[armed->screening.path]);
         for (uint32_t i = 0; i < sms; i++)
             for (uint32_t w = 0; w < armed->screening.warps; w++)
-                if (results[i].hashes[w] != armed->screening.expected)
+                if (results[i].hashes[w] != expected)
                     return true;
     }
     return false;
@@ -143,7 +157,7 @@ static void take_words(struct armed *armed)
     armed->words = mem_array(count, sizeof *armed->words);
     OK(cuMemAlloc(&trace, 4 * count));
     OK(cuMemsetD32Async(trace, 0, count, stream));
-    launch(armed, trace);
+    launch(armed, 0, trace);
     OK(cuMemcpyDtoHAsync(armed->words, trace, 4 * count, stream));
     OK(cuStreamSynchronize(stream));
     OK(cuMemFree(trace));
@@ -200,10 +214,34 @@ static struct kernel_screen_flip drawn_operand(const struct armed *armed)
     return flip;
 }
 
-static bool has_operands(const struct armed *armed)
+static bool is_mma(const struct armed *armed)
 {
-    return row_of(armed)->operands ||
-           strncmp(device_screen_names[armed->screening.path], "wgmma", 5) == 0;
+    return strncmp(device_screen_names[armed->screening.path], "mma", 3) == 0;
+}
+
+static bool has(const struct armed *armed, enum fault_kind kind)
+{
+    bool wgmma = strncmp(device_screen_names[armed->screening.path], "wgmma", 5) == 0;
+    if (kind == FAULT_OPERAND)
+        return row_of(armed)->operands || wgmma;
+    return kind == FAULT_RESULT || is_mma(armed);
+}
+
+/* A bit of a sum, which the fault changes after each product. */
+static struct kernel_screen_flip drawn_sum(const struct armed *armed)
+{
+    struct kernel_screen_flip flip = drawn(armed, SCREEN_MMA_WORDS, SCREEN_MMA_WORDS);
+    flip.force = KERNEL_SCREEN_TOGGLES;
+    return flip;
+}
+
+/* The same after one product of a step. */
+static struct kernel_screen_flip drawn_once(const struct armed *armed)
+{
+    uint32_t all = SCREEN_MMA_SUMS * SCREEN_MMA_PRODUCTS * SCREEN_MMA_WORDS;
+    struct kernel_screen_flip flip = drawn(armed, all, all);
+    flip.force = KERNEL_SCREEN_TOGGLES;
+    return flip;
 }
 
 /* Whether a fault changes any word: a bit that is 0 in all of them can be stuck at 0. */
@@ -220,33 +258,44 @@ static bool changes_words(const struct armed *armed, const struct kernel_screen_
     return false;
 }
 
-static void print_missed(const struct armed *armed, const char *what,
+static void print_missed(const struct armed *armed, enum fault_kind kind,
                          const struct kernel_screen_flip *flip)
 {
     static const char *const forces[] = {"toggled", "always 1", "always 0"};
-    printf("not found: %s, %s %u, bits %08x %s, lane %u\n",
-           device_screen_names[armed->screening.path], what, flip->word, flip->bits,
-           forces[flip->force], flip->thread % CHECK_LANES);
+    printf("not found: %s, %s %u of %u, bits %08x %s, lane %u\n",
+           device_screen_names[armed->screening.path], kinds[kind], flip->word, flip->every,
+           flip->bits, forces[flip->force], flip->thread % CHECK_LANES);
+}
+
+static struct kernel_screen_flip drawn_fault(const struct armed *armed, enum fault_kind kind)
+{
+    uint32_t taken = row_of(armed)->taken;
+    if (kind == FAULT_OPERAND)
+        return drawn_operand(armed);
+    if (kind == FAULT_SUM)
+        return drawn_sum(armed);
+    if (kind == FAULT_ONCE)
+        return drawn_once(armed);
+    struct kernel_screen_flip flip = drawn(armed, taken, taken);
+    while (!changes_words(armed, &flip))
+        flip = drawn(armed, taken, taken);
+    return flip;
 }
 
 /* Faults that are there all the time, found by one launch or, if not, by two more: `standard` has
  * more of each. */
-static unsigned found_always(struct armed *armed, bool operand)
+static unsigned found_always(struct armed *armed, enum fault_kind kind)
 {
     unsigned found = 0;
+    if (!has(armed, kind))
+        return 0;
     for (unsigned i = 0; i < mutants; i++) {
-        struct kernel_screen_flip flip =
-            operand ? drawn_operand(armed)
-                    : drawn(armed, row_of(armed)->taken, row_of(armed)->taken);
-        if (!operand && !changes_words(armed, &flip)) {
-            i--;
-            continue;
-        }
-        set_flips(armed, operand ? &flip : &no_flip, operand ? &no_flip : &flip);
+        struct kernel_screen_flip flip = drawn_fault(armed, kind);
+        set_flip(armed, kind, &flip);
         if (finds(armed, 3))
             found++;
         else
-            print_missed(armed, operand ? "operand" : "result", &flip);
+            print_missed(armed, kind, &flip);
     }
     return found;
 }
@@ -264,7 +313,7 @@ static void print_rare(struct armed *armed, double p)
         struct kernel_screen_flip flip = drawn(armed, 1, 1);
         flip.force = KERNEL_SCREEN_TOGGLES;
         flip.chance = (uint32_t)(p * UINT32_MAX);
-        set_flips(armed, &no_flip, &flip);
+        set_flip(armed, FAULT_RESULT, &flip);
         found += finds(armed, launches);
     }
     printf(" %.0f: %u of %u, %.1f |", visits * launches, found, RARE, expected);
@@ -281,12 +330,12 @@ static void second_look_shows(struct armed *armed)
         .place_count = (size_t)gpu->base.limits.sm_count * DEVICE_SUB_CORES, .digest = 1};
     struct err err = {0};
     flip.force = KERNEL_SCREEN_TOGGLES;
-    set_flips(armed, &no_flip, &flip);
+    set_flip(armed, FAULT_RESULT, &flip);
     answer.places = mem_array(answer.place_count, sizeof *answer.places);
-    launch(armed, 0);
-    assert_int_equal(cuda_add_hashes(gpu, gpu->results.host, armed->screening.warps,
-                                     armed->screening.expected, answer.places, NULL, &err),
-                     0);
+    launch(armed, 0, 0);
+    const struct hashes hashes = {gpu->results.host, armed->screening.warps, 0,
+                                  digests[armed->screening.path]};
+    assert_int_equal(cuda_add_hashes(gpu, &hashes, answer.places, NULL, &err), 0);
     screening_look_again(&armed->screening, &answer);
     assert_true(answer.again.launches > 0);
     assert_int_equal(answer.again.wrong, answer.again.launches);
@@ -301,25 +350,29 @@ static void second_look_shows(struct armed *armed)
 
 static void cover_path(struct armed *armed, enum device_screen_path path)
 {
+    unsigned found[FAULT_KINDS], all[FAULT_KINDS];
     struct err err = {0};
     if (screening_begin(&armed->screening, cuda_of(device), path, &err))
         fail_msg("%s: %s", device_screen_names[path], err.text);
-    armed->screening.expected = digests[path];
     /* The control: the armed build changes nothing by itself. */
-    set_flips(armed, &no_flip, &no_flip);
+    set_flip(armed, FAULT_RESULT, NULL);
     assert_false(finds(armed, 4));
     take_words(armed);
-    unsigned operands = has_operands(armed) ? found_always(armed, true) : 0;
-    unsigned results = found_always(armed, false);
-    printf("| `%s` | %u of %u | %u of %u |", device_screen_names[path], operands,
-           has_operands(armed) ? mutants : 0, results, mutants);
-    assert_int_equal(results, mutants);
-    assert_true(!has_operands(armed) || operands + 1 + mutants / 50 >= mutants);
+    for (int kind = 0; kind < FAULT_KINDS; kind++) {
+        found[kind] = found_always(armed, (enum fault_kind)kind);
+        all[kind] = has(armed, (enum fault_kind)kind) ? mutants : 0;
+    }
+    printf("| `%s` |", device_screen_names[path]);
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        printf(" %u of %u |", found[kind], all[kind]);
+    assert_int_equal(found[FAULT_RESULT], all[FAULT_RESULT]);
+    assert_int_equal(found[FAULT_SUM], all[FAULT_SUM]);
+    assert_true(found[FAULT_OPERAND] + 1 + mutants / 50 >= all[FAULT_OPERAND]);
     for (double p = 1e-4; p > 5e-7; p /= 10)
         print_rare(armed, p);
     printf("\n");
     second_look_shows(armed);
-    set_flips(armed, &no_flip, &no_flip);
+    set_flip(armed, FAULT_RESULT, NULL);
     assert_false(finds(armed, 4));
     free(armed->words);
     screening_end(&armed->screening);
@@ -346,8 +399,10 @@ static void coverage(void **state)
     OK(cuModuleLoadData(&gpu->modules[CUDA_KERNELS_SCREEN], fatbin));
     OK(cuModuleGetGlobal(&armed.operand_flip, &bytes, gpu->modules[CUDA_KERNELS_SCREEN],
                          "screen_operand_flip"));
-    printf("| path | wrong operand | wrong result | p = 1e-4 | 1e-5 | 1e-6 |\n"
-           "| --- | --- | --- | --- | --- | --- |\n");
+    OK(cuModuleGetGlobal(&armed.sum_flip, &bytes, gpu->modules[CUDA_KERNELS_SCREEN],
+                         "screen_sum_flip"));
+    printf("| path | wrong operand | each sum | one sum | wrong result | p = 1e-4 | 1e-5 | 1e-6 |\n"
+           "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (int path = 0; path < DEVICE_SCREEN_COUNT; path++)
         if (digests[path])
             cover_path(&armed, (enum device_screen_path)path);

@@ -296,7 +296,7 @@ static void screens(void **state)
                 continue;
             assert_int_equal(rc, 0);
             uint64_t host = answer.digest;
-            screen_host_hash(screen.path, &host);
+            screen_host_hash(screen.path, 0, &host);
             assert_true(answer.launches > 0 && answer.digest && answer.digest == host);
             for (size_t i = 0; i < answer.place_count; i++) {
                 bool expected = wrong && i / DEVICE_SUB_CORES == 1;
