@@ -109,33 +109,44 @@ static void other_than_the_host(void **state)
     }
 }
 
-static void add_elsewhere(struct world_population *population, const char *metric, double value,
+/* Two GPUs elsewhere with a board part. last: the digest of one of them, the other one's is right.
+ */
+static void add_elsewhere(struct world_model *model, const char *part, double code, double digest,
                           double last)
 {
-    struct world_figure *figure = world_have_figure(population, metric);
-    figure->n = COUNT;
-    figure->median = value;
-    for (size_t i = 0; i < WORLD_QUANTILES; i++)
-        figure->quantiles[i] = i + 1 < WORLD_QUANTILES ? value : last;
+    struct world_population *population = world_have_population(model, part);
+    population->gpus = 2;
+    world_add_word(&population->programs, "0.2.0");
+    struct world_figure *codes = world_have_figure(population, "compute.code");
+    codes->n = 2;
+    codes->median = code;
+    struct world_figure *digests = world_have_figure(population, "compute.digest.half");
+    digests->n = 2;
+    digests->median = digest;
+    for (size_t i = 0; i < WORLD_QUANTILES; i++) {
+        codes->quantiles[i] = code;
+        digests->quantiles[i] = i + 1 < WORLD_QUANTILES ? digest : last;
+    }
 }
 
-/* A lone GPU is compared with GPUs elsewhere that run the same code and agree. */
+/* A lone GPU is compared with GPUs elsewhere that run the same code and agree, on any board. */
 static void elsewhere(void **state)
 {
     (void)state;
     static const struct {
-        double code, last;
+        double code, last, other_code, other;
         bool told;
-    } cases[] = {{7, RIGHT, true}, {8, RIGHT, false}, {7, RIGHT + 1, false}};
+    } cases[] = {{7, RIGHT, 7, RIGHT, true},
+                 {8, RIGHT, 8, RIGHT, false},      /* of other code */
+                 {7, RIGHT, 8, RIGHT, false},      /* too few */
+                 {7, RIGHT + 1, 7, RIGHT, false},  /* that do not agree */
+                 {7, RIGHT, 7, RIGHT + 1, false}}; /* on two boards */
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct gpu_result *gpus = fleet_with(7);
         struct world world = {0};
         struct world_model *model = world_have_model(&world, "Alpha 100", "10de:1:1:Alpha 100");
-        struct world_population *population = world_have_population(model, "692-000");
-        population->gpus = COUNT;
-        world_add_word(&population->programs, "0.2.0");
-        add_elsewhere(population, "compute.code", cases[i].code, cases[i].code);
-        add_elsewhere(population, "compute.digest.half", RIGHT, cases[i].last);
+        add_elsewhere(model, "692-000", cases[i].code, RIGHT, cases[i].last);
+        add_elsewhere(model, "692-001", cases[i].other_code, cases[i].other, cases[i].other);
         const struct judge_basis basis = {
             .config = made_config(), .world = &world, .program = "0.2.0"};
         struct inventory inventory = {0};
@@ -147,7 +158,7 @@ static void elsewhere(void **state)
             entry ? made_finding(entry, "compute.digest.half") : NULL;
         assert_int_equal(found != NULL, cases[i].told);
         if (found)
-            assert_string_equal(found->cause, "FP16 and BF16 units give another result than on 8 "
+            assert_string_equal(found->cause, "FP16 and BF16 units give another result than on 4 "
                                               "GPUs elsewhere with the same program");
         inventory_fini(&inventory);
         world_fini(&world);

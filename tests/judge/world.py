@@ -1,8 +1,8 @@
 """Real H200 cards, each judged alone against the world that the other cards make (leave one out): nobody may be
 accused: what is slower is built so. FOLDER has the cards with a slow one among them, RECENT and h200-tickets beside it those of
-later programs. PRESENT has the cards of the present program, from which `share` makes the shipped world file.
+later programs. CERTIFICATE has the cards from which `share` makes the shipped world file.
 
-usage: world.py REPORT FOLDER RECENT PRESENT SHIPPED SCHEMA
+usage: world.py REPORT FOLDER RECENT CERTIFICATE SHIPPED SCHEMA
 """
 import json
 import pathlib
@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import fast_yaml as yaml  # noqa: E402
 import sure  # noqa: E402
 
-REPORT, FOLDER, RECENT, PRESENT, SHIPPED, SCHEMA = (pathlib.Path(word).resolve() for word in sys.argv[1:7])
+REPORT, FOLDER, RECENT, CERTIFICATE, SHIPPED, SCHEMA = (pathlib.Path(word).resolve() for word in sys.argv[1:7])
 
 try:
     import jsonschema
@@ -86,7 +86,7 @@ with tempfile.TemporaryDirectory(prefix="gpumemtopo-world-") as there:
         for folder, right in ((FOLDER, EXPECTED[profile]), (RECENT, {"accused": {}, "watched": {}}),
                               (RECENT.parent / "h200-tickets", {"accused": {}, "watched": {}})):
             leave_one_out(profile, yaml.safe_load((folder / f"{profile}.yaml").read_text()), right, there)
-    made = run("share", *(PRESENT / f"{profile}.yaml" for profile in ("standard", "quick")))
+    made = run("share", *(CERTIFICATE / f"{name}.yaml" for name in ("program-2/standard", "program-2/quick", "program-3/standard")))
     shipped = "".join(line for line in SHIPPED.read_text().splitlines(True) if not line.startswith("#"))
     if made != shipped:
         failures.append(f"{SHIPPED.name} is not what share makes of these cards")

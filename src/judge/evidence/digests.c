@@ -10,7 +10,6 @@
 #include "base/str.h"
 #include "catalogue/screens.h"
 #include "judge/evidence/stages.h"
-#include "judge/model.h"
 #include "judge/world.h"
 
 enum { AGREE_MIN = 3 }; /* GPUs that say what is right, if they are two thirds of all */
@@ -55,21 +54,36 @@ static double most_frequent(const struct digest *digests, size_t count, size_t *
     return found;
 }
 
-/* What all GPUs elsewhere have, with the same code, if they are enough; NaN: not known. */
+static bool is_same_everywhere(const struct world_figure *figure)
+{
+    return figure && figure->quantiles[0] == figure->quantiles[WORLD_QUANTILES - 1];
+}
+
+/* What all GPUs elsewhere have with the same code, if they are enough; NaN: not known. A digest
+ * does not depend on the board. */
 static double value_elsewhere(const struct judge *judge, const struct digest *digest,
                               const char *metric, uint32_t *out_count)
 {
     const struct fleet *fleet = &judge->fleet;
-    const struct world_peers peers =
-        model_world(judge, &fleet->populations[fleet->gpus[digest->gpu].population], metric);
-    const struct world_figure *code =
-        peers.population ? world_find_figure(peers.population, CODE) : NULL;
-    if (!peers.figure || !code || peers.figure->n < AGREE_MIN || code->median != digest->code ||
-        code->quantiles[0] != code->quantiles[WORLD_QUANTILES - 1] ||
-        peers.figure->quantiles[0] != peers.figure->quantiles[WORLD_QUANTILES - 1])
+    const struct group *population = &fleet->populations[fleet->gpus[digest->gpu].population];
+    const struct world_model *model =
+        world_find_model(judge->basis.world, fleet_text(fleet, population->key));
+    double value = NAN;
+    uint32_t count = 0;
+    for (size_t i = 0; model && i < model->population_count; i++) {
+        const struct world_figure *code = world_find_figure(&model->populations[i], CODE);
+        const struct world_figure *figure = world_find_figure(&model->populations[i], metric);
+        if (!is_same_everywhere(code) || code->median != digest->code || !figure)
+            continue;
+        if (!is_same_everywhere(figure) || (count && figure->median != value))
+            return NAN;
+        value = figure->median;
+        count += figure->n;
+    }
+    if (count < AGREE_MIN)
         return NAN;
-    *out_count = peers.figure->n;
-    return peers.figure->median;
+    *out_count = count;
+    return value;
 }
 
 /* GPUs that run the same code. */
