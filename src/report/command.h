@@ -93,6 +93,7 @@ int command_write(struct strbuf *text, const char *path);
 
 /* Each in a separate file. */
 int command_accept(const struct command_options *options);
+int command_csv(const struct command_options *options);
 int command_show(const struct command_options *options);
 int command_diff(const struct command_options *options);
 int command_merge(const struct command_options *options);

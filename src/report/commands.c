@@ -238,6 +238,8 @@ static const struct option json_options[] = {
      .more = "The model; required if there are several."},
 };
 
+static const struct option csv_options[] = {OUTPUT_OPTION, ANONYMOUS_OPTION};
+
 static const struct option prometheus_options[] = {
     {.name = "--output",
      .letter = 'o',
@@ -389,6 +391,8 @@ const struct command command_table[] = {
     {"html", "FILE", "a page: outliers, map, drawings, tables", 1, 1, OPTIONS(html_options),
      run_html},
     {"json", "FILE", "the inventory as JSON", 1, 1, OPTIONS(json_options), run_json},
+    {"csv", "FILE...", "the figures of all GPUs, one in a line", 1, COMMAND_FILES_MAX,
+     OPTIONS(csv_options), command_csv},
     {"prometheus", "FILE", "metrics for the textfile collector", 1, 1, OPTIONS(prometheus_options),
      command_prometheus},
     {"share", "FILE...", "figures by model, without identity, for --world", 1, COMMAND_FILES_MAX,

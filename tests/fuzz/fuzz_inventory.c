@@ -105,6 +105,7 @@ static void report_for_programs(const struct inventory *inventory, struct strbuf
     const struct nagios_limits limits = {.max_age_s = 1};
     report_nagios(inventory, &limits, text);
     report_json(inventory, text);
+    report_csv(inventory, text);
     report_prometheus(inventory, false, false, text);
     report_prometheus(inventory, true, true, text);
     for (size_t i = 0; i < inventory->model_count; i++)

@@ -41,6 +41,7 @@ ROWS = {
     "merge": ["merge IN", "merge IN -o OUT", "merge IN --baseline EARLIER"],
     "diff": ["diff IN EARLIER"],
     "html": ["html IN", "html IN -o OUT"],
+    "csv": ["csv IN", "csv IN EARLIER -o OUT"],
     "json": ["json IN", "json --mt4g IN"],
     "prometheus": ["prometheus IN"],
     "history": ["history IN EARLIER", "history --json IN EARLIER -o OUT"],

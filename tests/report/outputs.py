@@ -1,8 +1,10 @@
 """What gpumemtopo-report gives to machines: JSON by the schema, MT4G's keys, Prometheus' text format.
 
-outputs.py WHAT REPORT PRINT_RICH SURVEY SOURCE_ROOT, WHAT: json, mt4g, prometheus, promtool or code, the
+outputs.py WHAT REPORT PRINT_RICH SURVEY SOURCE_ROOT, WHAT: csv, json, mt4g, prometheus, promtool or code, the
 page's table of the caches of instructions
 """
+import csv
+import io
 import itertools
 import json
 import pathlib
@@ -57,6 +59,32 @@ def check_json():
     run("json", str(path), "-o", str(out))
     assert json.loads(out.read_text()) == data
     assert "<script" not in run("json", str(rich())), "may not end a script when put into HTML"
+
+
+def check_csv():
+    """Every figure of every GPU stands in a line, as the inventory has it."""
+    rich_rows = list(csv.DictReader(io.StringIO(run("csv", str(rich())))))
+    path = surveyed(["demo-h8", "tesla-k20c"])
+    rows = list(csv.DictReader(io.StringIO(run("csv", str(path)))))
+    inventory = json.loads(run("json", str(path)))
+    figures = {(gpu["node"], gpu["uuid"], metric): cells for gpu in inventory["gpus"] for metric, cells in gpu["values"].items()}
+    assert len(rows) == len(figures) > 20, f"{len(rows)} lines of {len(figures)} figures"
+    for row in rows:
+        value, spread = figures[row["node"], row["uuid"], row["metric"]][:2]
+        assert row["value"] == ("" if value is None else row["value"]) and (value is None or float(row["value"]) == value), row
+        assert spread is None or float(row["spread"]) == spread, row
+        assert row["generated"] == inventory["gpumemtopo"]["generated"] and row["gpu"] == "0", row
+    assert next(row["unit"] for row in rows if row["metric"] == "main.latency") == "cycles"
+    assert any(row["status"] != "ok" and not row["value"] for row in rows + rich_rows), "nothing that could not be measured"
+    both = run("csv", str(path), str(path)).splitlines()
+    assert len(both) == 2 * len(rows) + 1 and sum(line.startswith("generated,") for line in both) == 1
+    anonymous = run("csv", "--anonymous", str(path))
+    assert not any(gpu["uuid"] in anonymous for gpu in inventory["gpus"])
+    run("csv", str(path), str(folder / "missing.yaml"), code=2)
+    # A name with separators.
+    odd = folder / "odd.yaml"
+    odd.write_text(path.read_text().replace("node: n0", 'node: "n,0\\"x"'))
+    assert any(row["node"] == 'n,0"x' for row in csv.DictReader(io.StringIO(run("csv", str(odd))))), "quotation marks"
 
 
 def expand(pattern):
@@ -246,6 +274,7 @@ def check_code():
 
 
 try:
-    {"code": check_code, "json": check_json, "mt4g": check_mt4g, "prometheus": check_prometheus, "promtool": check_promtool}[what]()
+    {"code": check_code, "csv": check_csv, "json": check_json, "mt4g": check_mt4g, "prometheus": check_prometheus,
+     "promtool": check_promtool}[what]()
 finally:
     shutil.rmtree(folder)

@@ -14,6 +14,11 @@
 #include "judge/judge.h"
 #include "judge/world.h"
 
+/* csv.c: The figures of all GPUs in long form. */
+
+/* Appends a line for each figure of each GPU, without the head. */
+void report_csv(const struct inventory *inventory, struct strbuf *out);
+
 /* diff.c: Compares two inventories of the same GPUs. */
 
 struct report_diff {
