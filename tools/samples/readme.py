@@ -1,7 +1,7 @@
 """Checks that documents quote what reports/demo.yaml says: readme.py REPORT SOURCE_ROOT
 
 SUMMARIES quote the summary of the survey, in its order; "..." stands for omitted lines, and the duration is not
-compared. Each line of a YAML block in EXCERPTS must be in the file, in the same order.
+compared. Each line of a YAML block in EXCERPTS must be in the file, in the same order; those of the figures, in what `csv` gives.
 """
 import pathlib
 import re
@@ -50,7 +50,18 @@ def check_excerpts(page):
             at = found + len(line)
 
 
+def check_figures(page):
+    quoted = re.search(r"^generated,.*?(?=^```)", read(page), re.M | re.S)
+    if not quoted:
+        sys.exit(f"{page} quotes no figures")
+    given = subprocess.run([report, "csv", f"{root}/reports/demo.yaml"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    missing = set(quoted.group().splitlines()) - set(given.splitlines())
+    if missing:
+        sys.exit(f"{page} quotes figures that reports/demo.yaml does not have: {missing.pop()}")
+
+
 for page in SUMMARIES:
     check_summary(page)
 for page in EXCERPTS:
     check_excerpts(page)
+check_figures("docs/report.md")
