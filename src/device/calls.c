@@ -1,5 +1,5 @@
 /* The table of device calls, and how a call is executed. The rows of most calls are in calls_*.c
- * and jobs.c; here are those of facts and limits. */
+ * and jobs.c; here are those of what the driver tells. */
 #include "device/call_row.h"
 
 #include <errno.h>

@@ -54,7 +54,7 @@ void device_call_describe(enum device_call call, const void *asked, struct strbu
 /* A row of a table for each call, as docs/records.md has it. */
 void device_call_document(struct strbuf *out_text);
 
-/* The rows, by the functions of the calls (calls_*.c, jobs.c). */
+/* The rows, by the functions of the calls (calls*.c, jobs.c). */
 #define DEVICE_ROW_DECLARED(name, function)                                                        \
     extern const struct device_call_row device_##function##_row;
 DEVICE_ROW_DECLARED(LOOK, look)

@@ -113,8 +113,8 @@ static const struct field place_rows[] = {
     {FIELD(struct device_check_place, wrong, U32)},
     {FIELD(struct device_check_place, wrong_hash, U64)},
     {FIELD(struct device_check_place, wrong_warp, U32)},
-    {FIELD(struct device_check_place, wrong_set, U32)},
     {FIELD(struct device_check_place, cycles, U64)},
+    {FIELD(struct device_check_place, wrong_set, U32)},
 };
 static const struct fields place_fields = {FIELDS(struct device_check_place, place_rows)};
 static const struct field check_answer_rows[] = {
@@ -136,12 +136,12 @@ static const struct field second_look_rows[] = {
     {FIELD(struct device_second_look, launches, U32)},
     {FIELD(struct device_second_look, wrong, U32)},
     {FIELD(struct device_second_look, place, U32)},
-    {FIELD(struct device_second_look, set, U32)},
     {FIELD(struct device_second_look, results, U64)},
     {FIELD(struct device_second_look, differ, U64)},
     {FIELD(struct device_second_look, sm_mhz, F64)},
     {FIELD(struct device_second_look, power_w, F64)},
     {FIELD(struct device_second_look, temperature_c, F64)},
+    {FIELD(struct device_second_look, set, U32)},
 };
 static const struct fields second_look_fields = {
     FIELDS(struct device_second_look, second_look_rows)};

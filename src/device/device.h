@@ -194,8 +194,8 @@ struct device_check_place {
     uint32_t count, wrong; /* all hashes; those that are not the expected one */
     uint64_t wrong_hash;   /* the last one */
     uint32_t wrong_warp;   /* of its block */
-    uint32_t wrong_set;    /* of operands */
     uint64_t cycles;       /* of its slowest warp, in the fastest timed launch; 0: not known */
+    uint32_t wrong_set;    /* of operands */
 };
 struct device_check_answer {
     struct device_check_place *places; /* by SM, then by sub-core */
@@ -241,9 +241,9 @@ enum { DEVICE_WRONG_RESULTS = 16 };
 struct device_second_look {
     uint32_t launches, wrong; /* again, and how many of these were wrong again; 0: none */
     uint32_t place;           /* of the warp */
-    uint32_t set;             /* its operands */
     uint64_t results, differ; /* of the first launch in which this warp was wrong again */
     double sm_mhz, power_w, temperature_c; /* right after it; NAN: the driver does not say */
+    uint32_t set;                          /* of operands */
 };
 struct device_screen_answer {
     struct device_check_place *places; /* by SM, then by sub-core */

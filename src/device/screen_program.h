@@ -3,7 +3,8 @@
  *
  * Every warp executes the same program on the same operands, so all warps have the same hash. A
  * period is some steps of a few words per lane, each folded into the lane's sum (check_program.h).
- * Each step has other operands; a launch has those of its set.
+ * Each step has other operands; a launch of SCREEN_PERIODS has those of its set, a longer one goes
+ * on into the next sets.
  *
  * Plain C, which nvcc reads too: what the host knows is computed by the same lines. */
 #ifndef GPUMEMTOPO_DEVICE_SCREEN_PROGRAM_H

@@ -67,9 +67,9 @@ static void wrong_sm(void **state)
     assert_true(facts_get(&place->notes, "word")->integer <
                 device_screen_rows[DEVICE_SCREEN_SPECIAL].taken);
     assert_string_equal(facts_get(&place->notes, "bits")->text, "0x00002000");
-    const struct screen_place at = {.step = (uint32_t)step, .lane = 7};
-    assert_int_equal(facts_get(&place->notes, "set")->integer, 0);
-    assert_int_equal(facts_get(&place->notes, "period")->integer, 0);
+    const struct screen_place at = {1, 3, (uint32_t)step, 7};
+    assert_int_equal(facts_get(&place->notes, "set")->integer, 1);
+    assert_int_equal(facts_get(&place->notes, "period")->integer, 3);
     assert_int_equal(screen_operands(DEVICE_SCREEN_SPECIAL, &at, operands), 2);
     snprintf(text, sizeof text, "0x%08x 0x%08x", operands[0], operands[1]);
     assert_string_equal(facts_get(&place->notes, "operands")->text, text);

@@ -360,9 +360,9 @@ static int run_periods(struct unit_check *check, uint32_t periods, uint64_t *out
         check->expected = check_hash(&check->run, 0);
     }
     int rc = launch_check(check, out_ns, err);
-    const struct hashes hashes = {.results = check->gpu->results.host,
-                                  .warps = check->run.warps,
-                                  .expected = check->expected};
+    const struct cuda_hashes hashes = {.results = check->gpu->results.host,
+                                       .warps = check->run.warps,
+                                       .expected = check->expected};
     return rc ? rc
               : cuda_add_hashes(check->gpu, &hashes, check->answer->places, check->cycles, err);
 }

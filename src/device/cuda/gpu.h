@@ -148,7 +148,7 @@ int cuda_find_kernel(struct cuda_gpu *gpu, enum cuda_kernels file, const char *n
 int cuda_sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, struct err *err);
 struct kernel_check_result;
 /* The hashes of a launch; results: one per SM. */
-struct hashes {
+struct cuda_hashes {
     const struct kernel_check_result *results;
     uint32_t warps; /* of a block */
     uint32_t set;   /* of operands */
@@ -156,7 +156,7 @@ struct hashes {
 };
 /* Adds them. cycles: set to those of the slowest warp of each place, 0 where none ran; may be NULL.
  */
-int cuda_add_hashes(const struct cuda_gpu *gpu, const struct hashes *hashes,
+int cuda_add_hashes(const struct cuda_gpu *gpu, const struct cuda_hashes *hashes,
                     struct device_check_place *places, uint64_t *cycles, struct err *err);
 /* All wrong hashes so far. */
 uint64_t cuda_wrong_hashes(const struct device_check_place *places, size_t count);

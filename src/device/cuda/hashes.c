@@ -15,7 +15,7 @@ int cuda_sm_of(const struct cuda_gpu *gpu, uint32_t sm_id, uint32_t *out_sm, str
     return err_set(err, -EIO, "a block ran on the unknown SM %u", sm_id);
 }
 
-int cuda_add_hashes(const struct cuda_gpu *gpu, const struct hashes *hashes,
+int cuda_add_hashes(const struct cuda_gpu *gpu, const struct cuda_hashes *hashes,
                     struct device_check_place *places, uint64_t *cycles, struct err *err)
 {
     uint32_t sms = gpu->base.limits.sm_count;

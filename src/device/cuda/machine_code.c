@@ -89,10 +89,11 @@ static bool next_section(const unsigned char *bytes, size_t size, unsigned *next
     while (*next < head.e_shnum) {
         memcpy(out_section, bytes + head.e_shoff + (*next)++ * sizeof names, sizeof names);
         uint64_t at = names.sh_offset + out_section->sh_name;
+        if (!is_inside(out_section->sh_offset, out_section->sh_size, size) ||
+            !is_inside(at, 1, size) || !memchr(bytes + at, 0, size - at))
+            continue;
         *out_name = (const char *)bytes + at;
-        if (is_inside(out_section->sh_offset, out_section->sh_size, size) &&
-            is_inside(at, 1, size) && memchr(bytes + at, 0, size - at))
-            return true;
+        return true;
     }
     return false;
 }

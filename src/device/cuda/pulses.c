@@ -124,15 +124,16 @@ static void take_pause(struct pulsing *pulsing, uint32_t slot)
     pulsing->last_end_ns = stamps[1];
 }
 
-static int take_hashes(struct pulsing *pulsing, uint32_t half, struct err *err)
+static int take_hashes(struct pulsing *pulsing, uint32_t half, uint32_t set, struct err *err)
 {
     const struct cuda_gpu *gpu = pulsing->screening.gpu;
     size_t sms = gpu->base.limits.sm_count;
     const struct kernel_check_result *results = gpu->results.host;
     results += slot_of(half, 0) * sms;
-    struct hashes hashes = {.results = results,
-                            .warps = pulsing->screening.warps,
-                            .expected = screening_most_frequent(&pulsing->screening, results)};
+    struct cuda_hashes hashes = {.results = results,
+                                 .warps = pulsing->screening.warps,
+                                 .set = set,
+                                 .expected = screening_most_frequent(&pulsing->screening, results)};
     struct device_pulse_answer *answer = pulsing->answer;
     int rc = 0;
     for (uint32_t i = 0; i < pulsing->batch && !rc; i++, hashes.results += sms) {
@@ -186,11 +187,11 @@ static int run_pulses(struct pulsing *pulsing, struct err *err)
         take_pauses(pulsing, half);
         uint64_t ns = answer->busy_ns + answer->idle_ns;
         more = ns < target_ns && (ns > before_ns || !answer->launches);
-        pulsing->set++;
+        uint32_t set = pulsing->set++;
         if (more)
             rc = pulse_queue(pulsing, !half, err);
         if (!rc)
-            rc = take_hashes(pulsing, half, err);
+            rc = take_hashes(pulsing, half, set, err);
     }
     return rc;
 }

@@ -31,7 +31,7 @@ static int screen_launch(const struct screening *screening, uint32_t number, uin
 }
 
 /* hashes: those of a set have what most warps had in its first launch. */
-static int screen_take_launch(const struct screening *screening, struct hashes *hashes,
+static int screen_take_launch(const struct screening *screening, struct cuda_hashes *hashes,
                               struct device_screen_answer *answer, struct err *err)
 {
     uint64_t *cycles = mem_array(answer->place_count, sizeof *cycles);
@@ -52,7 +52,8 @@ static int screen_take_launch(const struct screening *screening, struct hashes *
 static int screen_run(const struct screening *screening, const struct device_screen *asked,
                       struct device_screen_answer *answer, struct err *err)
 {
-    struct hashes hashes = {.results = screening->gpu->results.host, .warps = screening->warps};
+    struct cuda_hashes hashes = {.results = screening->gpu->results.host,
+                                 .warps = screening->warps};
     uint64_t target_ns = (uint64_t)asked->target_ms * 1000000, ns = 0, host;
     int rc;
     do {

@@ -11,8 +11,8 @@
 
 enum { WRONG_SUB_CORE = 2, LAUNCH_NS = 500000, LAUNCH_CYCLES = 900000 };
 
-/* Of a wrong SM: launches that look again, and the lane and the bit that are wrong. */
-enum { AGAIN = 16, WRONG_LANE = 7, WRONG_BIT = 13 };
+/* Of a wrong SM: launches that look again, with which operands, and where a word is wrong. */
+enum { AGAIN = 16, WRONG_SET = 1, WRONG_PERIOD = 3, WRONG_LANE = 7, WRONG_BIT = 13 };
 
 static int screen_capability(const struct sim_model *model, enum device_screen_path path,
                              struct err *err)
@@ -46,8 +46,12 @@ static void screen_again(struct gpu *gpu, const struct device_screen *asked, str
     struct device_second_look *again = &answer->again;
     if (place >= answer->place_count || !answer->places[place].wrong)
         return;
-    *again = (struct device_second_look){
-        .launches = AGAIN, .place = place, .sm_mhz = NAN, .power_w = NAN, .temperature_c = NAN};
+    *again = (struct device_second_look){.launches = AGAIN,
+                                         .place = place,
+                                         .sm_mhz = NAN,
+                                         .power_w = NAN,
+                                         .temperature_c = NAN,
+                                         .set = WRONG_SET};
     for (uint32_t i = 0; i < AGAIN; i++)
         again->wrong += rng_uniform(rng) < model->wrong_share;
     if (!again->wrong)
@@ -59,7 +63,8 @@ static void screen_again(struct gpu *gpu, const struct device_screen *asked, str
     answer->results = mem_array(answer->result_count, sizeof *answer->results);
     for (uint32_t i = 0; i < answer->result_count; i++) {
         uint32_t expected = (uint32_t)rng_next(rng);
-        answer->results[i] = (struct device_wrong_result){.number = i * row->taken + word,
+        answer->results[i] = (struct device_wrong_result){.period = WRONG_PERIOD,
+                                                          .number = i * row->taken + word,
                                                           .lane = WRONG_LANE,
                                                           .expected = expected,
                                                           .found = expected ^ 1u << WRONG_BIT};

@@ -243,8 +243,8 @@ static void run_pause(uint64_t ns, uint64_t *stamps)
 }
 
 /* The screen, in the same way: the host's hash, or one that all SMs have, and another one for each
- * set of operands. A word of a warp that is
- * wrong is 8 instead of 0: in the fourth period the sixth one, of lane 7. */
+ * set of operands; with FAKE_CUDA_OTHER not the host's. A word of a warp that is wrong is 8 and its
+ * set instead of 0: in the fourth period the sixth one, of lane 7. */
 static void run_screen(const char *name, unsigned grid, unsigned block,
                        const struct kernel_screen *screen)
 {
@@ -256,14 +256,14 @@ static void run_screen(const char *name, unsigned grid, unsigned block,
     struct kernel_check_result *results = (struct kernel_check_result *)(uintptr_t)screen->results;
     uint32_t *trace = (uint32_t *)(uintptr_t)screen->trace;
     if (trace && wrong < FAKE_SMS && screen->trace_sm == sm_ids[wrong])
-        trace[(3 * screen->period_words + 5) * CHECK_LANES + 7] = 8;
+        trace[(3 * screen->period_words + 5) * CHECK_LANES + 7] = 8 + screen->set;
     static uint64_t hashes[DEVICE_SCREEN_COUNT]; /* found once: it takes milliseconds */
     unsigned path = 0;
     while (strcmp(device_screen_names[path], name) != 0)
         path++;
     if (!hashes[path] && !screen_host_hash((enum device_screen_path)path, 0, &hashes[path]))
         hashes[path] = 1000 + path;
-    uint64_t hash = hashes[path] + 1000 * screen->set;
+    uint64_t hash = hashes[path] + 1000 * screen->set + (getenv("FAKE_CUDA_OTHER") ? 7 : 0);
     for (unsigned i = 0; i < grid; i++) {
         results[i].sm_id = sm_ids[i];
         for (uint32_t w = 0; w < block / CHECK_LANES; w++)

@@ -44,25 +44,27 @@ struct entry {
     struct cubin cubin;
 };
 
-/* A fat binary with PTX and machine code for one architecture, and machine code for another one. */
+/* A fat binary with machine code for 8.0 and 8.6, PTX, and machine code for 9.0. */
 struct fatbin {
     uint32_t magic;
     uint16_t version, head_bytes;
     uint64_t bytes;
-    struct entry entries[3];
+    struct entry entries[4];
 };
 
-static struct fatbin fatbin_of(struct cubin first, struct cubin second)
+static struct fatbin fatbin_of(struct cubin first, struct cubin newer, struct cubin second)
 {
     struct fatbin fatbin = {.magic = 0xba55ed50, .version = 1, .head_bytes = 16};
     fatbin.bytes = sizeof fatbin.entries;
-    for (int i = 0; i < 3; i++) {
+    static const uint32_t archs[] = {80, 86, 86, 90};
+    const struct cubin *cubins[] = {&first, &newer, &first, &second};
+    for (int i = 0; i < 4; i++) {
         fatbin.entries[i] =
-            (struct entry){.kind = i == 1 ? 1 : 2,
+            (struct entry){.kind = i == 2 ? 1 : 2,
                            .head_bytes = offsetof(struct entry, cubin),
                            .bytes = sizeof(struct entry) - offsetof(struct entry, cubin),
-                           .arch = i == 2 ? 90 : 80};
-        fatbin.entries[i].cubin = i == 2 ? second : first;
+                           .arch = archs[i]};
+        fatbin.entries[i].cubin = *cubins[i];
     }
     return fatbin;
 }
@@ -74,10 +76,12 @@ static void named_by_instructions(void **state)
     const struct cubin built_again = cubin_of("screen", "add mul", "by ninja");
     const struct cubin changed = cubin_of("screen", "add div", "by make");
     const struct cubin renamed = cubin_of("scream", "add mul", "by make");
-    const struct fatbin both = fatbin_of(one, changed), again = fatbin_of(built_again, renamed);
+    const struct fatbin both = fatbin_of(one, renamed, changed),
+                        again = fatbin_of(built_again, changed, renamed);
     uint64_t name = machine_code_name(&both, 80);
     assert_true(name != 0);
-    assert_true(machine_code_name(&both, 86) == name);
+    assert_true(machine_code_name(&both, 86) == machine_code_name(&again, 90));
+    assert_true(machine_code_name(&both, 89) == machine_code_name(&both, 86));
     assert_true(machine_code_name(&again, 80) == name);
     assert_true(machine_code_name(&both, 90) && machine_code_name(&both, 90) != name);
     assert_true(machine_code_name(&again, 90) && machine_code_name(&again, 90) != name);
@@ -89,22 +93,22 @@ static void damaged(void **state)
 {
     (void)state;
     const struct cubin one = cubin_of("screen", "add mul", "by make");
-    struct fatbin fatbin = fatbin_of(one, one);
+    struct fatbin fatbin = fatbin_of(one, one, one);
     fatbin.entries[0].bytes = UINT64_MAX;
     assert_true(machine_code_name(&fatbin, 80) == 0);
-    fatbin = fatbin_of(one, one);
+    fatbin = fatbin_of(one, one, one);
     fatbin.entries[0].head_bytes = UINT32_MAX;
     assert_true(machine_code_name(&fatbin, 90) == 0);
-    fatbin = fatbin_of(one, one);
+    fatbin = fatbin_of(one, one, one);
     fatbin.entries[0].bytes = 0;
     assert_true(machine_code_name(&fatbin, 80) == 0);
-    fatbin = fatbin_of(one, one);
+    fatbin = fatbin_of(one, one, one);
     fatbin.bytes = sizeof(struct entry) - 1;
     assert_true(machine_code_name(&fatbin, 80) == 0);
-    fatbin = fatbin_of(one, one);
+    fatbin = fatbin_of(one, one, one);
     fatbin.entries[0].cubin.sections[2].sh_offset = UINT64_MAX;
     assert_true(machine_code_name(&fatbin, 80) == 0);
-    fatbin = fatbin_of(one, one);
+    fatbin = fatbin_of(one, one, one);
     memset(&fatbin.entries[0].cubin, 'z', sizeof(struct cubin));
     assert_true(machine_code_name(&fatbin, 80) == 0 && machine_code_name(&fatbin, 90) != 0);
 }

@@ -75,7 +75,7 @@ static void all_paths(void **state)
 
 /* What of a thread is wrong. */
 enum fault_kind { FAULT_OPERAND, FAULT_SUM, FAULT_ONCE, FAULT_RESULT, FAULT_KINDS };
-static const char *const kinds[] = {"operand", "sum", "one product", "result"};
+static const char *const kinds[] = {"wrong operand", "each sum", "one sum", "wrong result"};
 
 /* A path of the armed build, in place of the release's. */
 struct armed {
@@ -320,9 +320,10 @@ static void print_rare(struct armed *armed, double p)
     assert_true(fabs(found - expected) < 4 * sqrt(expected * (1 - chance)) + 1);
 }
 
-/* The second look shows the fault: its lane, its bits. */
+/* The second look shows the fault: its lane, its bits; with the operands of that launch. */
 static void second_look_shows(struct armed *armed)
 {
+    enum { SET = 1 };
     struct cuda_gpu *gpu = armed->screening.gpu;
     uint32_t taken = row_of(armed)->taken;
     struct kernel_screen_flip flip = drawn(armed, taken, taken);
@@ -332,12 +333,13 @@ static void second_look_shows(struct armed *armed)
     flip.force = KERNEL_SCREEN_TOGGLES;
     set_flip(armed, FAULT_RESULT, &flip);
     answer.places = mem_array(answer.place_count, sizeof *answer.places);
-    launch(armed, 0, 0);
-    const struct hashes hashes = {gpu->results.host, armed->screening.warps, 0,
-                                  digests[armed->screening.path]};
+    launch(armed, SET, 0);
+    const struct cuda_hashes hashes = {
+        gpu->results.host, armed->screening.warps, SET,
+        screening_most_frequent(&armed->screening, gpu->results.host)};
     assert_int_equal(cuda_add_hashes(gpu, &hashes, answer.places, NULL, &err), 0);
     screening_look_again(&armed->screening, &answer);
-    assert_true(answer.again.launches > 0);
+    assert_true(answer.again.launches > 0 && answer.again.set == SET);
     assert_int_equal(answer.again.wrong, answer.again.launches);
     assert_int_equal(answer.again.differ, SCREEN_PERIODS * row_of(armed)->steps);
     for (size_t i = 0; i < answer.result_count; i++) {
@@ -367,6 +369,7 @@ static void cover_path(struct armed *armed, enum device_screen_path path)
         printf(" %u of %u |", found[kind], all[kind]);
     assert_int_equal(found[FAULT_RESULT], all[FAULT_RESULT]);
     assert_int_equal(found[FAULT_SUM], all[FAULT_SUM]);
+    assert_true(10 * found[FAULT_ONCE] >= 7 * all[FAULT_ONCE]);
     assert_true(found[FAULT_OPERAND] + 1 + mutants / 50 >= all[FAULT_OPERAND]);
     for (double p = 1e-4; p > 5e-7; p /= 10)
         print_rare(armed, p);

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -262,20 +263,53 @@ static void unit_checks(void **state)
     assert_int_equal(device_check_unit(device, &none, &answer, &err), -EINVAL);
 }
 
-/* What is wrong every time is wrong whenever it is launched again, in one word of each launch. */
-static void check_second_look(const struct device_screen_answer *answer, bool wrong)
+/* What is wrong every time is wrong whenever it is launched again, in one word of each launch. sm:
+ * the wrong one; -1: none is. */
+static void check_second_look(const struct device_screen_answer *answer, int sm)
 {
     const struct device_second_look *again = &answer->again;
-    assert_int_equal(answer->wrong_launches, wrong ? answer->launches : 0);
-    assert_int_equal(answer->result_count, wrong);
-    assert_int_equal(again->differ, wrong);
-    assert_int_equal(again->wrong, again->launches);
-    assert_true(!wrong || (again->place / DEVICE_SUB_CORES == 1 && again->launches > 1));
-    if (!wrong)
-        return;
     const struct device_wrong_result *result = &answer->results[0];
+    uint32_t last_set = (answer->launches - 1) / 2;
+    assert_int_equal(answer->wrong_launches, sm >= 0 ? answer->launches : 0);
+    assert_int_equal(answer->result_count, sm >= 0);
+    assert_int_equal(again->differ, sm >= 0);
+    assert_int_equal(again->wrong, again->launches);
+    if (sm < 0)
+        return;
+    assert_true((int)(again->place / DEVICE_SUB_CORES) == sm && again->launches > 1);
+    assert_int_equal(answer->places[again->place].wrong_set, last_set);
+    assert_int_equal(again->set, last_set);
     assert_true(result->period == 3 && result->number == 5 && result->lane == 7);
-    assert_true(result->expected == 0 && result->found == 8);
+    assert_true(result->expected == 0 && result->found == 8 + last_set);
+}
+
+/* The path of the first launches, two of each set of operands; sm: the wrong one. */
+static bool screened(enum device_screen_path path, int sm)
+{
+    const struct device_screen screen = {path, 5};
+    struct device_screen_answer answer;
+    struct err err = {0};
+    char name[12];
+    snprintf(name, sizeof name, "%d", sm);
+    if (sm >= 0)
+        setenv("FAKE_CUDA_WRONG", name, 1);
+    int rc = device_screen_path(device, &screen, &answer, &err);
+    unsetenv("FAKE_CUDA_WRONG");
+    if (rc == -ENOTSUP)
+        return false;
+    assert_int_equal(rc, 0);
+    uint64_t host = answer.digest;
+    screen_host_hash(path, 0, &host);
+    assert_true(answer.launches > 4 && answer.digest && answer.digest == host);
+    assert_false(answer.not_as_host);
+    for (size_t i = 0; i < answer.place_count; i++) {
+        bool wrong = (int)(i / DEVICE_SUB_CORES) == sm;
+        assert_true(answer.places[i].count > 0);
+        assert_int_equal(answer.places[i].wrong, wrong ? answer.places[i].count : 0);
+    }
+    check_second_look(&answer, sm);
+    device_screen_answer_fini(&answer);
+    return true;
 }
 
 /* The same for the screen; the digests are the host's where it knows them. */
@@ -283,35 +317,20 @@ static void screens(void **state)
 {
     (void)state;
     uint32_t found = 0;
-    for (int wrong = 0; wrong < 2; wrong++)
-        for (int path = 0; path < DEVICE_SCREEN_COUNT; path++) {
-            const struct device_screen screen = {(enum device_screen_path)path, 1};
-            struct device_screen_answer answer;
-            struct err err = {0};
-            if (wrong)
-                setenv("FAKE_CUDA_WRONG", "1", 1);
-            int rc = device_screen_path(device, &screen, &answer, &err);
-            unsetenv("FAKE_CUDA_WRONG");
-            if (rc == -ENOTSUP)
-                continue;
-            assert_int_equal(rc, 0);
-            uint64_t host = answer.digest;
-            screen_host_hash(screen.path, 0, &host);
-            assert_true(answer.launches > 0 && answer.digest && answer.digest == host);
-            for (size_t i = 0; i < answer.place_count; i++) {
-                bool expected = wrong && i / DEVICE_SUB_CORES == 1;
-                assert_true(answer.places[i].count > 0);
-                assert_int_equal(answer.places[i].wrong, expected ? answer.places[i].count : 0);
-            }
-            check_second_look(&answer, wrong);
-            device_screen_answer_fini(&answer);
-            found++;
-        }
+    for (int sm = -1; sm < 2; sm++)
+        for (int path = 0; path < DEVICE_SCREEN_COUNT; path++)
+            found += screened((enum device_screen_path)path, sm);
     assert_true(found > 10);
-    /* What the driver compiles has no name. */
+    /* All SMs are wrong alike. */
     const struct device_screen first = {DEVICE_SCREEN_INT, 1};
-    struct device_screen_answer compiled;
+    struct device_screen_answer other, compiled;
     struct err none_of_it = {0};
+    setenv("FAKE_CUDA_OTHER", "1", 1);
+    assert_int_equal(device_screen_path(device, &first, &other, &none_of_it), 0);
+    unsetenv("FAKE_CUDA_OTHER");
+    assert_true(other.not_as_host && other.wrong_launches == 0);
+    device_screen_answer_fini(&other);
+    /* What the driver compiles has no name. */
     setenv("CUDA_FORCE_PTX_JIT", "1", 1);
     assert_int_equal(device_screen_path(device, &first, &compiled, &none_of_it), 0);
     unsetenv("CUDA_FORCE_PTX_JIT");
@@ -330,7 +349,8 @@ static void pulses(void **state)
     static const struct {
         uint32_t hz;
         double duty;
-    } rows[] = {{0, 1}, {1, 1 / 501.0}, {100, 1 / 6.0}, {2000, 0.8}};
+        uint32_t batch; /* launches with a set of operands */
+    } rows[] = {{0, 1, 2}, {1, 1 / 501.0, 1}, {100, 1 / 6.0, 5}, {2000, 0.8, 64}};
     struct device_pulse_answer answer;
     struct err err = {0};
     for (size_t i = 0; i < 2 * COUNT_OF(rows); i++) {
@@ -348,6 +368,8 @@ static void pulses(void **state)
             const struct device_check_place *place = &answer.places[k];
             assert_true(place->count > 0 && place->count % answer.launches == 0);
             assert_int_equal(place->wrong, i % 2 && k / DEVICE_SUB_CORES == 1 ? place->count : 0);
+            if (place->wrong)
+                assert_int_equal(place->wrong_set, answer.launches / rows[i / 2].batch - 1);
         }
         device_pulse_answer_fini(&answer);
     }
