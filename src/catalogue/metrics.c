@@ -74,7 +74,8 @@ const struct metric_row metric_rows[] = {
     {"compute.hot", JUDGE_NONE},
     {"compute.hot_sm", JUDGE_NONE},
 #define SCREEN_ROWS(id, name, words, ...)                                                          \
-    {"compute.wrong_on." name, JUDGE_NONE}, {"compute.wrong_at." name, JUDGE_NONE},                \
+    {"compute.wrong_on." name, JUDGE_NONE},                                                        \
+        {"compute.wrong_at." name, JUDGE_NONE, .keep_notes = true},                                \
         {"compute.digest." name, JUDGE_NONE, .for_world = true},                                   \
         {"compute.not_as_host." name, JUDGE_NONE},
     SCREENS(SCREEN_ROWS){"compute.rate.int", JUDGE_NONE},

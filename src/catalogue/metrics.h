@@ -30,6 +30,7 @@ struct metric_row {
     const char *unless;       /* not judged on GPUs that have this figure; NULL: judged on all */
     const char *place_metric; /* says how SMs are placed, if the figure depends on it; else NULL */
     bool for_world;           /* in world files, although it is not judged as others */
+    bool keep_notes;          /* findings tell what is noted beside it: inventories have it, too */
     double peak_share; /* share of a specified peak that healthy GPUs reach; 0: not compared */
     /* Share of the figure that follows a condition: 1 if it is proportional to it. sm_clock is used
      * to compare figures at equal SM clock; the others can explain a loss. */

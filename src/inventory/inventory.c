@@ -223,6 +223,22 @@ static const struct schema_field value_fields[] = {
 static const struct schema value_schema = {
     .name = "value", .size = sizeof(struct inventory_value), SCHEMA_FIELDS(value_fields)};
 
+static const struct schema_field noted_fields[] = {
+    {"metric", FIELD_TEXT(struct inventory_noted, metric)},
+    {"notes", FIELD_FACTS(struct inventory_noted, notes),
+     .words = "`sub_core`: of the SM; `wrong`, `of`: its wrong hashes, and all of them; `again`, "
+              "`again_wrong`: launches of the second look; `results`, `results_wrong`: single "
+              "results that it kept; `lane`, `step`, `word`, `operands`, `expected`, `found`: the "
+              "first wrong one; `bits`: those that were wrong in any of them; `sm_mhz`, `power_w`, "
+              "`temperature_c`: right after it"},
+};
+static const struct schema noted_schema = {.name = "noted",
+                                           .size = sizeof(struct inventory_noted),
+                                           SCHEMA_FIELDS(noted_fields),
+                                           .style = WRITER_FLOW,
+                                           .words = "Where results of a GPU were wrong, and what "
+                                                    "a second look saw there."};
+
 /* Keys that facts may have, for the documentation and the JSON Schema. */
 static const struct schema_field links_keys[] = {
     {"gpus", SCHEMA_TEXT, .list = true, .flags = SCHEMA_OPTIONAL, .words = "their UUIDs"},
@@ -318,6 +334,9 @@ static const struct schema_field gpu_fields[] = {
          "\"minItems\": 2, \"maxItems\": 3}",
      .words = "every judged metric: value, the GPU's own spread, and a word unless it is an exact "
               "number that is ok"},
+    {"noted",
+     FIELD_LIST(struct inventory_gpu, noted, noted_count, struct inventory_noted, &noted_schema),
+     .flags = SCHEMA_OPTIONAL},
     {"measured_again", FIELD_FACTS(struct inventory_gpu, measured_again), .flags = SCHEMA_OPTIONAL,
      .json_schema = "\"type\": \"object\", \"additionalProperties\": {\"$ref\": "
                     "\"#/$defs/figure_or_null\"}",

@@ -51,6 +51,12 @@ struct inventory_value {
     enum measure_bound bound;
 };
 
+/* What was noted beside a figure of one GPU. */
+struct inventory_noted {
+    char *metric;
+    struct facts notes;
+};
+
 struct inventory_gpu {
     char *uuid, *node, *pci;
     int32_t index, rank;
@@ -63,6 +69,8 @@ struct inventory_gpu {
     struct facts health;   /* likewise */
     struct inventory_value *values;
     size_t value_count;
+    struct inventory_noted *noted; /* of figures whose notes findings tell */
+    size_t noted_count;
     struct facts measured_again; /* second values of figures that looked bad, by metric */
     struct facts links;          /* to the other GPUs of its node, as lists (link_row.h) */
     struct facts load;           /* how its load began; the curve, if it is bad (curves.h) */

@@ -214,7 +214,8 @@ static void result_add_value(const struct measure *of_model, const struct invent
     measure_set_status(m, value->status, reason);
 }
 
-/* Links and load were notes of a measure. */
+/* What the inventory lists by itself was notes of a measure: links, load, places of wrong results.
+ */
 static void result_add_notes(const struct facts *notes, const char *metric,
                              struct measures *measures)
 {
@@ -249,6 +250,8 @@ void inventory_result(const struct inventory_lookup *lookup, const struct invent
         result_add_value(model ? result_find_measure(&model->memory, value->metric, &next) : NULL,
                          value, &result.measures);
     }
+    for (size_t i = 0; i < gpu->noted_count; i++)
+        result_add_notes(&gpu->noted[i].notes, gpu->noted[i].metric, &result.measures);
     facts_copy(&result.measured_again, &gpu->measured_again);
     result_add_notes(&gpu->links, LINK_ROW_METRIC, &result.measures);
     result_add_notes(&gpu->load, LOAD_CURVE_METRIC, &result.measures);

@@ -206,6 +206,23 @@ static void judge_list_judged_values(const struct judge *judge, uint32_t gpu,
     }
 }
 
+/* Notes that findings tell: from them an inventory is judged again. */
+static void judge_list_notes(const struct judge *judge, uint32_t gpu, struct inventory_gpu *out)
+{
+    const struct judge_config *config = judge->basis.config;
+    for (size_t i = 0; i < config->metric_count; i++) {
+        const struct metric_column *column = judge->columns[i];
+        struct facts notes = {0};
+        for (size_t k = 0; column && config->metrics[i].keep_notes && k < column->note_count; k++)
+            fleet_put_note(&judge->fleet, &column->notes[k], &column->notes[k].notes[gpu], &notes);
+        if (!notes.count)
+            continue;
+        const size_t count = out->noted_count++;
+        out->noted = mem_resize(out->noted, count, count + 1, sizeof *out->noted);
+        out->noted[count] = (struct inventory_noted){str_copy(config->metrics[i].metric), notes};
+    }
+}
+
 static void judge_fill_inventory_gpu(const struct judge *judge, uint32_t number,
                                      struct inventory_gpu *out)
 {
@@ -223,6 +240,7 @@ static void judge_fill_inventory_gpu(const struct judge *judge, uint32_t number,
                                  : GPU_OK;
     judge_list_facts(fleet, SET_BOARD, number, &out->board);
     judge_list_judged_values(judge, number, out);
+    judge_list_notes(judge, number, out);
     judge_repeats_list(judge, number, &out->measured_again);
     link_row_list(fleet, number, &out->links);
     judge_load_list(judge, number, &out->load);

@@ -22,6 +22,7 @@ struct judge_metric {
     double accuse;          /* a GPU with a deviation below this share is not accused */
     double few;             /* among two to four GPUs, one with a deviation below is not watched */
     bool for_world;         /* in world files, although it is not judged as others */
+    bool keep_notes;        /* its notes are in the inventory, GPU by GPU */
     const char *place_metric; /* the figure that says how SMs are placed; NULL: without influence */
     double peak_share; /* share of a specified peak that healthy GPUs reach; 0: not compared */
     /* Share of the figure that follows a condition: 1 if it is proportional to it. */

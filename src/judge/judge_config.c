@@ -76,6 +76,7 @@ static struct judge_metric metric_of(const struct metric_row *row)
                                   .few = row->few,
                                   .place_metric = row->place_metric,
                                   .for_world = row->for_world,
+                                  .keep_notes = row->keep_notes,
                                   .peak_share = row->peak_share};
     memcpy(metric.follows, row->follows, sizeof metric.follows);
     return metric;

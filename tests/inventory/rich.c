@@ -225,6 +225,11 @@ static void fill_gpu(struct inventory_gpu *gpu, unsigned number)
         facts_set_bool(&gpu->health, "remap_pending", true);
     if (number)
         facts_set_int(&gpu->hardware, "sms", 130);
+    gpu->noted = must(mem_array(1, sizeof *gpu->noted));
+    gpu->noted_count = 1;
+    gpu->noted[0].metric = copy("compute.wrong_at.special");
+    facts_set_int(&gpu->noted[0].notes, "sub_core", 2);
+    facts_set_text(&gpu->noted[0].notes, "bits", "0x00002000");
     gpu->values = must(mem_array(4, sizeof *gpu->values));
     gpu->value_count = 4;
     gpu->values[0] = (struct inventory_value){copy("main.bandwidth.read"), 3051, 12};

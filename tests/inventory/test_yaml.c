@@ -68,6 +68,9 @@ static void every_value_survives(void **state)
     assert_int_equal(v.gpus[2].status, GPU_TIMED_OUT);
     assert_true(isnan(v.gpus[0].values[1].value));
     assert_true(v.gpus[0].values[1].spread == 0.30000000000000004);
+    assert_int_equal(v.gpus[0].noted_count, 1);
+    assert_string_equal(v.gpus[0].noted[0].metric, "compute.wrong_at.special");
+    assert_string_equal(facts_text(&v.gpus[0].noted[0].notes, "bits"), "0x00002000");
     assert_int_equal(v.gpus[0].values[0].status, MEASURE_OK);
     assert_int_equal(v.gpus[0].values[1].status, MEASURE_FAILED);
     assert_int_equal(v.gpus[0].values[2].status, MEASURE_NOISY);
@@ -163,7 +166,8 @@ static void layout_is_the_contract(void **state)
         "    health: {}\n"
         "    values: {main.bandwidth.read: [3051, 12], main.latency: [null, "
         "0.30000000000000004, failed], l2.latency: [212.5, 9, noisy], l2.size: [65536, 0, "
-        "at_least]}\n",
+        "at_least]}\n    noted:\n      - {metric: compute.wrong_at.special, notes: {sub_core: 2, "
+        "bits: \"0x00002000\"}}\n",
         "\n    hardware: {sms: 130}\n    config: {power_limit_w: 500}\n",
         "\n    health: {remap_pending: true}\n",
         "\nnodes:\n  - {node: n0, finding: \"\", verdict: unknown, loss: null, action: tell, gpus: "

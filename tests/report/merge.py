@@ -45,15 +45,19 @@ def statuses(text):
 
 def case_same(folder):
     """From the spool the inventory that the survey made, and from an inventory itself. ASan: the same, with ranks only."""
-    for ranks in (0, 3) if SLOWER == 1 else (3,):
-        there = folder / str(ranks)
+    demo = ROOT / "configs/fleets/demo.yaml"
+    wrong = write_fleet(folder, [node("n1", 4, "{gpu: 1, kind: wrong_sm, sm: 0, share: 0.9, path: special}, "
+                                               "{gpu: 2, kind: wrong_sm, sm: 1, share: 0.5, path: l1}")])
+    cases = [(demo, 4, ranks, "--profile", "quick") for ranks in ((0, 3) if SLOWER == 1 else (3,))]
+    for number, (fleet, wanted, ranks, *flags) in enumerate([*cases, (wrong, 3, 0, "--probes", "compute.screen")]):
+        there = folder / str(number)
         there.mkdir()
-        demo = ROOT / "configs/fleets/demo.yaml"
-        code, _, said = survey(there, ranks, "--simulate", str(demo), "-o", "out.yaml", "--spool",
-                               "spool", "--profile", "quick")
-        check(code == 4, said)
+        code, _, said = survey(there, ranks, "--simulate", str(fleet), "-o", "out.yaml", "--spool",
+                               "spool", *flags)
+        check(code == wanted, said)
+        check(fleet == demo or "; wrong again in " in (there / "out.yaml").read_text(), "no second look is told")
         for source in ("spool", "out.yaml"):
-            report(there, "merge", source, "-o", "merged.yaml", code=4)
+            report(there, "merge", source, "-o", "merged.yaml", code=wanted)
             check(masked(there / "merged.yaml") == masked(there / "out.yaml"),
                   f"{source} gives another inventory: "
                   + subprocess.run(["diff", "out.yaml", "merged.yaml"], cwd=there,
