@@ -154,15 +154,14 @@ static void screens_that_repeat(void **state)
 {
     (void)state;
     static const char SHOWN[] =
-        "launches of the screen of the FP32 units with a wrong result: 12, most on SM 17, sub-core "
-        "3: 9 of 40; "
+        "wrong launches in the screen of FP32 units: 12, most on SM 17, sub-core 3: 9 of 40; "
         "wrong again in 16 of 16 launches; lane 7, set 0, period 5, step 3, word 2: 0x3f800001 "
         "instead of "
         "0x3f800000, of operands 0x00000001 0x80000000; bits 0x00000001; at 1740 MHz, 312 W, 52 "
         "degrees C";
     static const char ONCE[] =
-        "launches of the screen of the FP32 units with a wrong result: 1, most on SM 17, "
-        "sub-core 3: 1 of 40; wrong again in 0 of 16 launches; it was seen once: measure it again";
+        "wrong launches in the screen of FP32 units: 1, most on SM 17, sub-core 3: 1 of 40; wrong "
+        "again in 0 of 16 launches; it was seen once: measure it again";
     for (int repeated = 0; repeated < 2; repeated++) {
         struct gpu_result *gpus = made_fleet(COUNT, 3);
         struct gpu_result *gpu = &gpus[4];

@@ -1,10 +1,13 @@
 /* Lines that drain nodes: which nodes, and nothing that a shell would heed. */
 #include "../check.h"
 
+#include "made.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalogue/metrics.h"
 #include "report/drain.h"
 
 static size_t spared;
@@ -340,13 +343,49 @@ static void fields(void **state)
     }
 }
 
+/* Whatever unit or path has the longest name: its reason names the SM. */
+static void wrong_place_is_kept(void **state)
+{
+    (void)state;
+    static const char on[] = "compute.wrong_on.", in[] = "compute.wrong_in.";
+    size_t checked = 0;
+    for (size_t i = 0; i < metric_row_count; i++) {
+        const char *metric = metric_rows[i].key;
+        const bool screened = strncmp(metric, on, sizeof on - 1) == 0;
+        if (!screened && strncmp(metric, in, sizeof in - 1) != 0)
+            continue;
+        struct gpu_result *gpu = made_fleet(1, 1);
+        char *place = screened ? str_format("compute.wrong_at.%s", metric + sizeof on - 1)
+                               : str_copy("compute.wrong_sm");
+        measures_add(&gpu->measures, metric, 1200, "", "test");
+        struct measure *at = measures_add(&gpu->measures, place, 131, "id", "test");
+        facts_set_int(&at->notes, "sub_core", 3);
+        facts_set_int(&at->notes, "wrong", 12);
+        struct inventory inventory = made_judged(gpu, 1);
+        char *line = drain_line_of_gpu(made_outlier(&inventory, gpu->uuid));
+        if (!line || !strstr(line, screened ? "most on SM 131, sub-core 3" : "most on SM 131:"))
+            fail_msg("%s: %s", metric, line ? line : "no line");
+        checked++;
+        free(line);
+        free(place);
+        inventory_fini(&inventory);
+        made_free(gpu, 1);
+    }
+    assert_true(checked > 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(which_nodes), cmocka_unit_test(line_of_a_node),
-        cmocka_unit_test(whole_model), cmocka_unit_test(worst_first),
-        cmocka_unit_test(fields),      cmocka_unit_test(hostile_names),
-        cmocka_unit_test(by_action),   cmocka_unit_test(own_lines),
+        cmocka_unit_test(which_nodes),
+        cmocka_unit_test(line_of_a_node),
+        cmocka_unit_test(whole_model),
+        cmocka_unit_test(worst_first),
+        cmocka_unit_test(fields),
+        cmocka_unit_test(hostile_names),
+        cmocka_unit_test(by_action),
+        cmocka_unit_test(own_lines),
+        cmocka_unit_test(wrong_place_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ static void describe_wrong_place(const struct fleet *fleet, uint32_t gpu,
      .repeat_least = 2},
 #define WRONG_ON(id, name, of, ...)                                                                \
     {.metric = "compute.wrong_on." name,                                                           \
-     .words = "launches of the screen of the " of " with a wrong result: ",                        \
+     .words = "wrong launches in the screen of " of ": ",                                          \
      .evidence = EVIDENCE_FAULT,                                                                   \
      .verdict = VERDICT_FAILING,                                                                   \
      .place_metric = "compute.wrong_at." name,                                                     \
