@@ -23,6 +23,7 @@ const struct judge_stage judge_stages[] = {
     {"counters", "errors that are corrected, during the survey and before", stage_counters, NULL},
     {"heat", "temperatures", stage_heat, NULL},
     {"tries", "workers that crashed, hung or failed", stage_tries, NULL},
+    {"earlier", "findings of earlier surveys that were not looked for again", stage_earlier, NULL},
     {"figures", "figures against the fleet and against GPUs elsewhere", stage_figures, NULL},
     {"groups", "GPUs that only a figure separates from the others", stage_groups, NULL},
     {"weak_nodes", "figures of the GPUs of a node together", stage_weak_nodes, NULL},
@@ -66,6 +67,7 @@ void judge_destroy(struct judge *judge)
     free(judge->repeats.items);
     fleet_fini(&judge->fleet);
     free(judge->inventories);
+    free(judge->earlier);
     free(judge->columns);
     free(judge->scored);
     free(judge->rows);
@@ -105,6 +107,13 @@ int judge_add_inventory(struct judge *judge, const struct inventory *inventory, 
     }
     inventory_lookup_destroy(lookup);
     return rc;
+}
+
+void judge_add_earlier(struct judge *judge, const struct judge_earlier *earlier)
+{
+    judge->earlier = mem_grow(judge->earlier, &judge->earlier_capacity, judge->earlier_count + 1,
+                              sizeof *judge->earlier);
+    judge->earlier[judge->earlier_count++] = *earlier;
 }
 
 static void judge_find_scored(struct judge *judge)

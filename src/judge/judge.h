@@ -79,6 +79,18 @@ int judge_add(struct judge *judge, const struct gpu_result *gpu, struct err *err
  * judge can only be destroyed. */
 int judge_add_inventory(struct judge *judge, const struct inventory *inventory, struct err *err);
 
+/* A finding of an earlier survey that the result of the GPU did not look for. What it points to
+ * must outlive the judge. */
+struct judge_earlier {
+    const char *uuid;
+    const char *stamp; /* when that survey was */
+    const struct inventory_evidence *evidence;
+};
+
+/* Says of such a finding that it was not measured again. To be called before judge_compare. */
+void judge_add_earlier(struct judge *judge, const struct judge_earlier *earlier);
+extern const char judge_basis_earlier[]; /* the basis of these findings */
+
 /* Compares all GPUs. None can be added afterwards, only second values of figures. */
 void judge_compare(struct judge *judge);
 

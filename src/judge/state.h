@@ -64,6 +64,8 @@ struct judge {
     bool compared; /* the stages have run */
     struct judged_inventory *inventories;
     size_t inventory_count, inventory_capacity;
+    struct judge_earlier *earlier;
+    size_t earlier_count, earlier_capacity;
     const struct metric_column **columns; /* per judged metric; NULL: no GPU has it */
     struct usual_figure *figures;         /* [population * metrics + metric] */
     size_t *scored; /* the metrics that are compared by scores: most GPUs have few of all */

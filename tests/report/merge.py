@@ -111,6 +111,38 @@ def case_twice(folder):
     check(sorted(s for _, s in statuses(done.stdout)) == ["ok"] * 3, done.stdout)
 
 
+def case_earlier(folder):
+    """What a newer survey did not look for is told as not measured again, until one looks for it."""
+    wrong, screen = "{gpu: 1, kind: wrong_sm, sm: 0, share: 0.9, path: special}", ("--probes", "compute.screen")
+
+    def merged(*sources, code=0):
+        report(folder, "merge", *sources, "-o", "merged.yaml", code=code)
+        report(folder, "validate", "merged.yaml")
+        return (folder / "merged.yaml").read_text()
+
+    old = surveyed(folder, "old", [node("n1", 3, wrong)], *screen, code=3)
+    stamp = re.search(r'generated: "(.*?)"', (old / "out.yaml").read_text())[1]
+    told = (f'basis: earlier, cause: "found by the survey of {stamp}, not measured again since: '
+            "wrong launches in the screen of special functions: ")
+    time.sleep(1.1)  # an inventory's time is in seconds
+    surveyed(folder, "quick", [node("n1", 3, wrong)])
+    for sources in (("old/out.yaml", "quick/out.yaml"), ("quick/out.yaml", "old/out.yaml"), ("old/out.yaml", "quick/spool")):
+        text = merged(*sources)
+        check(text.count(told) == 1 and "outliers: []" in text, f"{sources}: {text}")
+    said = report(folder, "merge", "old/out.yaml", "quick/out.yaml", "-o", "both.yaml").stderr
+    check("1 finding was not looked for by the newer results" in said and "1 to watch; 2 without findings" in said, said)
+    check(merged("both.yaml").count(told) == 1, "it is lost when merged again")
+    check(merged("both.yaml", "old/out.yaml", "quick/out.yaml").count(told) == 1, "told once")
+    text = merged("old/out.yaml", "old/spool", code=3)
+    check("basis: earlier" not in text and "; wrong again in " in text, text)
+    time.sleep(1.1)
+    surveyed(folder, "new", [node("n1", 3)], *screen)
+    check("basis: earlier" not in merged("both.yaml", "new/out.yaml"), "it was looked for")
+    time.sleep(1.1)
+    surveyed(folder, "last", [node("n1", 3)])
+    check("basis: earlier" not in merged("old/out.yaml", "new/out.yaml", "last/out.yaml"), "it was looked for since")
+
+
 def case_once(folder):
     """Files of one survey, however often they are named, count its ranks once."""
     there = surveyed(folder, "here", [node("n1", 3)], ranks=3)

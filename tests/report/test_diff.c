@@ -143,6 +143,32 @@ static void everything_changed(void **state)
     made_free(gpus, COUNT);
 }
 
+/* A finding is gone only if the later survey looked for it. */
+static void not_measured_again(void **state)
+{
+    (void)state;
+    struct gpu_result *gpus = made_fleet(COUNT, 1), *later = made_fleet(COUNT, 1);
+    measures_add(&gpus[3].measures, "compute.screen", 40, "", "test");
+    measures_add(&gpus[3].measures, "compute.wrong_on.fp32", 12, "", "test");
+    struct inventory before = surveyed(gpus, COUNT, "2026-01-01T00:00:00Z");
+    for (int looked = 0; looked < 2; looked++) {
+        if (looked)
+            measures_add(&later[3].measures, "compute.screen", 0, "", "test");
+        struct inventory after = surveyed(later, COUNT, "2026-02-01T00:00:00Z");
+        struct report_diff diff;
+        char *text = compared(&before, &after, &diff);
+        expect(text, looked ? "\nOutliers before, but not now:\n"
+                            : "\nOutliers before, and not measured again:\n");
+        expect(text, "  n00 0000:03:00.0 GPU-003: was failing, compute.wrong_on.fp32: wrong");
+        assert_true((strstr(text, "but not now") != NULL) == (looked != 0));
+        free(text);
+        inventory_fini(&after);
+    }
+    inventory_fini(&before);
+    made_free(gpus, COUNT);
+    made_free(later, COUNT);
+}
+
 static void empty(void **state)
 {
     (void)state;
@@ -185,9 +211,9 @@ static void many_changes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_changed),
-                                       cmocka_unit_test(counters_grew),
-                                       cmocka_unit_test(everything_changed),
-                                       cmocka_unit_test(many_changes), cmocka_unit_test(empty)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_changed),    cmocka_unit_test(counters_grew),
+        cmocka_unit_test(everything_changed), cmocka_unit_test(not_measured_again),
+        cmocka_unit_test(many_changes),       cmocka_unit_test(empty)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,9 +50,12 @@ const struct evidence_kind evidence_kinds[EVIDENCE_COUNT] = {
     [EVIDENCE_REMARK] = {"remark", "what the judge cannot decide, or only mentions"},
 };
 
+const char judge_basis_earlier[] = "earlier";
+
 const char *basis_name(enum basis basis)
 {
-    static const char *const names[] = {"fleet", "reference", "baseline", "world", "rule"};
+    static const char *const names[] = {"fleet", "reference", "baseline",
+                                        "world", "rule",      judge_basis_earlier};
     return names[basis];
 }
 

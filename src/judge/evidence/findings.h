@@ -13,7 +13,7 @@
 struct judge;
 
 /* What a GPU is compared with. */
-enum basis { BASIS_FLEET, BASIS_REFERENCE, BASIS_BASELINE, BASIS_WORLD, BASIS_RULE };
+enum basis { BASIS_FLEET, BASIS_REFERENCE, BASIS_BASELINE, BASIS_WORLD, BASIS_RULE, BASIS_EARLIER };
 const char *basis_name(enum basis basis);
 
 /* What kind of evidence a finding is. evidence_kinds has the words. */

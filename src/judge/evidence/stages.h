@@ -16,6 +16,7 @@ void stage_counters(struct judge *judge);      /* counters.c */
 void stage_heat(struct judge *judge);          /* heat.c */
 void stage_digests(struct judge *judge);       /* digests.c */
 void stage_tries(struct judge *judge);         /* tries.c */
+void stage_earlier(struct judge *judge);       /* earlier.c */
 void stage_figures(struct judge *judge);       /* figures.c */
 void stage_groups(struct judge *judge);        /* divided.c */
 void stage_weak_nodes(struct judge *judge);    /* weak_nodes.c */

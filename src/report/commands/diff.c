@@ -13,6 +13,7 @@
 #include "report/basis.h"
 #include "report/command.h"
 #include "report/entries.h"
+#include "report/looked_for.h"
 
 /* Longer lists and texts are cut. */
 enum { ENTRIES_MAX = 100, NAMES_MAX = 8, NAME_CHARS = 40, TEXT_CHARS = 200 };
@@ -49,17 +50,23 @@ static void diff_begin_line(struct strbuf *line, const struct inventory_gpu *gpu
     strbuf_puts(line, ": ");
 }
 
+static void diff_put_evidence(struct strbuf *line, const struct inventory_outlier *outlier,
+                              const struct inventory_evidence *evidence)
+{
+    strbuf_printf(line, "%s, ", verdict_name(outlier->verdict));
+    text_put_clean(line, evidence->metric, NAME_CHARS);
+    strbuf_puts(line, ": ");
+    text_put_clean(line, evidence->cause, TEXT_CHARS);
+}
+
 /* "degraded: memory clock ..." A finding that is listed for its place is no entry of `outliers`. */
 static void diff_put_verdict(struct strbuf *line, const struct side *side, const char *uuid)
 {
     const struct inventory_outlier *outlier = inventory_find_outlier(side->lookup, uuid);
-    strbuf_puts(line, outlier ? verdict_name(outlier->verdict) : "outlier with its place");
-    if (!outlier || !outlier->evidence_count)
-        return;
-    strbuf_puts(line, ", ");
-    text_put_clean(line, outlier->evidence[0].metric, NAME_CHARS);
-    strbuf_puts(line, ": ");
-    text_put_clean(line, outlier->evidence[0].cause, TEXT_CHARS);
+    if (outlier && outlier->evidence_count)
+        diff_put_evidence(line, outlier, &outlier->evidence[0]);
+    else
+        strbuf_puts(line, outlier ? verdict_name(outlier->verdict) : "outlier with its place");
 }
 
 /* Appends the title before the first entry; false beyond the last one that is shown. */
@@ -101,6 +108,37 @@ static size_t diff_put_new_outliers(struct strbuf *out, const struct side *befor
     return worse;
 }
 
+/* The worst evidence for which the later survey did not look; NULL: it looked for all. */
+static const struct inventory_evidence *diff_find_unsought(const struct inventory_outlier *outlier,
+                                                           const struct inventory_gpu *now)
+{
+    for (size_t i = 0; outlier && i < outlier->evidence_count; i++)
+        if (!report_looked_for(now, outlier->evidence[i].metric))
+            return &outlier->evidence[i];
+    return NULL;
+}
+
+static void diff_put_not_looked_for(struct strbuf *out, const struct side *before,
+                                    const struct side *after)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < before->inventory->outlier_count; i++) {
+        const struct inventory_outlier *then = &before->inventory->outliers[i];
+        const struct inventory_gpu *now = inventory_find_gpu(after->lookup, then->uuid);
+        const struct inventory_evidence *evidence =
+            now && diff_was_measured(now) ? diff_find_unsought(then, now) : NULL;
+        struct strbuf line = {0};
+        if (!evidence ||
+            !diff_begin_entry(out, count++, "\nOutliers before, and not measured again:\n"))
+            continue;
+        diff_begin_line(&line, now);
+        strbuf_puts(&line, "was ");
+        diff_put_evidence(&line, then, evidence);
+        report_end_line(out, NULL, &line, 2, 4);
+    }
+    diff_end_list(out, count);
+}
+
 static void diff_put_no_longer_outliers(struct strbuf *out, const struct side *before,
                                         const struct side *after)
 {
@@ -110,6 +148,7 @@ static void diff_put_no_longer_outliers(struct strbuf *out, const struct side *b
         const struct inventory_gpu *now = inventory_find_gpu(after->lookup, then->uuid);
         struct strbuf line = {0};
         if (!diff_is_outlier(then) || !now || now->status != GPU_OK ||
+            diff_find_unsought(inventory_find_outlier(before->lookup, then->uuid), now) ||
             !diff_begin_entry(out, count++, "\nOutliers before, but not now:\n"))
             continue;
         diff_begin_line(&line, now);
@@ -165,6 +204,7 @@ static struct diff_counts diff_status_put(struct strbuf *out, const struct inven
     diff_put_strangers(out, &old, &new);
     counts.worse = diff_put_new_outliers(out, &old, &new);
     diff_put_no_longer_outliers(out, &old, &new);
+    diff_put_not_looked_for(out, &old, &new);
     counts.missing = diff_put_missing(out, &old, &new);
     inventory_lookup_destroy(old.lookup);
     inventory_lookup_destroy(new.lookup);

@@ -2,7 +2,6 @@
 #include "report/commands/commands.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +12,9 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/yaml.h"
-#include "catalogue/metrics.h"
 #include "report/command.h"
 #include "report/drain.h"
+#include "report/looked_for.h"
 #include "report/merge/merge.h"
 
 /* With fewer GPUs of a model, a slower one is not found by comparing (JUDGE.md). */
@@ -131,34 +130,6 @@ static struct node_gpus undrain_find_gpus(const struct inventory *judged,
     return found;
 }
 
-/* What says that a deviation was looked for: the figure itself, or a count of what was tested.
- * NULL: the metric is no figure, but what every survey reads. */
-static const char *undrain_evidence_of(const char *metric)
-{
-    static const struct {
-        const char *prefix, *count;
-    } counts[] = {{"compute.wrong_in.", "compute.wrong"},
-                  {"compute.wrong_on.", "compute.screen"},
-                  {"compute.not_as_host.", "compute.screen"}};
-    for (size_t i = 0; i < COUNT_OF(counts); i++)
-        if (strncmp(metric, counts[i].prefix, strlen(counts[i].prefix)) == 0)
-            return counts[i].count;
-    for (size_t i = 0; i < metric_row_count; i++)
-        if (strcmp(metric_rows[i].key, metric) == 0)
-            return metric;
-    return NULL;
-}
-
-/* A survey that did not look for what a GPU was drained for does not show that it is gone. */
-static bool undrain_looked_for(const struct inventory_gpu *gpu, const char *metric)
-{
-    const char *evidence = metric ? undrain_evidence_of(metric) : NULL;
-    for (size_t i = 0; i < gpu->value_count && evidence; i++)
-        if (strcmp(gpu->values[i].metric, evidence) == 0 && isfinite(gpu->values[i].value))
-            return true;
-    return !evidence;
-}
-
 /* Why the node stays drained; NULL: it is healthy. */
 static const char *undrain_refusal(const struct inventory *judged, const struct drained *drained,
                                    const struct node_gpus *gpus, const struct drain_lines *bad)
@@ -175,7 +146,7 @@ static const char *undrain_refusal(const struct inventory *judged, const struct 
                                       : NULL;
     if (!gpus->named)
         return "the GPU for which it was drained is no longer there: look at it yourself";
-    if (!undrain_looked_for(gpus->named, drained->metric))
+    if (!report_looked_for(gpus->named, drained->metric))
         return "what it was drained for was not measured since: survey it with the profile that "
                "found it";
     if (strcmp(drained->verdict, "failing") != 0 &&

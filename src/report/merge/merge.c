@@ -308,7 +308,13 @@ static int merge_judge_all(struct report_merge *merge, const struct report_basis
     for (size_t i = 0; i < merge->count; i++)
         capacity += merge->sources[i].inventory.gpu_count;
     struct judge *judge = judge_create(&view, capacity);
+    size_t earlier = merge_add_earlier(merge->sources, merge->count, &merge->pool, judge);
     int rc = 0;
+    if (earlier)
+        merge_say(merge,
+                  "%zu %s not looked for by the newer results of the GPUs: told as not measured "
+                  "again",
+                  earlier, earlier == 1 ? "finding was" : "findings were");
     for (size_t i = 0; i < merge->pool.count && !rc; i++) {
         const struct merge_entry *entry = &merge->pool.entries[i];
         if (entry->result && !entry->dropped)

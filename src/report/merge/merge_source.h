@@ -11,6 +11,7 @@
 #include "inventory/gpu_result.h"
 #include "inventory/inventory.h"
 #include "inventory/wire/spool.h"
+#include "judge/judge.h"
 #include "report/merge/merge.h"
 
 /* The entry of one file for one GPU. Strings are borrowed from the file. */
@@ -76,6 +77,11 @@ void merge_find_overtaken(struct merge_source *sources, size_t count,
  */
 void merge_head(const struct merge_source *sources, size_t count, const struct merge_pool *pool,
                 const struct report_merge_request *request, struct inventory *inventory);
+
+/* merge_earlier.c: adds findings of inventories to the judge that no later result of the GPU looked
+ * for, and returns how many. The pool must be settled, and no GPU of an inventory removed. */
+size_t merge_add_earlier(const struct merge_source *sources, size_t count,
+                         const struct merge_pool *pool, struct judge *judge);
 
 /* Called after judging: adds the ranks whose GPUs are not known. */
 void merge_unknown(const struct merge_source *sources, size_t count, struct inventory *inventory);
