@@ -389,9 +389,9 @@ static const struct schema_field evidence_fields[] = {
     {"cause", FIELD_TEXT(struct inventory_evidence, cause), .flags = SCHEMA_NULL,
      .privacy = SCHEMA_PRIVATE_TEXT},
     {"confirmed", FIELD_TEXT(struct inventory_evidence, confirmed), .flags = SCHEMA_OPTIONAL,
-     .pattern = "^(2 of 2|1 of 2|by its cause|by ([2-9]|[1-9][0-9]+) figures|no)$",
+     .pattern = "^(2 of 2|1 of 2|by its (cause|repetitions)|by ([2-9]|[1-9][0-9]+) figures|no)$",
      .words = "what else shows the deviation: `2 of 2` measurements, `1 of 2`, `by 3 figures`, `by "
-              "its cause`, `no`"},
+              "its cause`, `by its repetitions`, `no`"},
 };
 static const struct schema evidence_schema = {.name = "evidence",
                                               .size = sizeof(struct inventory_evidence),

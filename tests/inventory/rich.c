@@ -261,6 +261,7 @@ static void fill_outlier(struct inventory_outlier *outlier, unsigned number, siz
             .score = i ? NAN : -41.2,
             .basis = copy(i ? "rule" : "fleet"),
             .cause = i ? NULL : copy("memory clock 1593 MHz, model runs at 3201 MHz"),
+            .confirmed = i ? copy("by its repetitions") : NULL,
         };
 }
 
