@@ -5,7 +5,10 @@
 
 #include <string.h>
 
+#include "device/device.h"
+
 enum { COUNT = 8 };
+_Static_assert(DEVICE_WRONG_WORDS_MAX == 1024, "a finding says how many wrong words are kept");
 
 static void add(struct gpu_result *gpu, const char *metric, double value)
 {
@@ -54,8 +57,8 @@ static void wrong_memory_is_described(void **state)
          "only "
          "bit 5, read as 1; at distances that are multiples of 4096 B; in 1 page of 2 MiB"},
         {70000, 900, -1, 1, 0, 450, 0,
-         "70000, the first at 1 GiB of the memory that was tested; 900 words among those that were "
-         "kept; only bit 5, read as 0; in 450 pages of 2 MiB"},
+         "70000, the first at 1 GiB of the memory that was tested; of the first 1,024: 900 words; "
+         "only bit 5, read as 0; in 450 pages of 2 MiB"},
         {1, 1, 0, 2, 0.5, 1, 0,
          "1, the first at 1 GiB of the memory that was tested; 1 word, 0 of them wrong again; 2 of "
          "64 bits, read as 0 and as 1; in 1 page of 2 MiB; it was seen once: measure it again"},

@@ -23,6 +23,9 @@ struct self_check {
                      struct strbuf *out);
 };
 
+/* No more are kept (DEVICE_WRONG_WORDS_MAX): then `again` is not known. */
+static const char FIRST_WRONG_WORDS[] = "of the first 1,024: ";
+
 /* "; 3 words, 3 of them wrong again; only bit 5, read as 1; at distances that are multiples of
  * 4096 B; in 1 page of 2 MiB" */
 static void describe_wrong_memory(const struct fleet *fleet, uint32_t gpu,
@@ -37,10 +40,9 @@ static void describe_wrong_memory(const struct fleet *fleet, uint32_t gpu,
     double period = fleet_value(fleet, "main.march.period", gpu, false);
     if (!(places > 0) || !(bits > 0))
         return;
-    strbuf_printf(out, "; %.0f %s", places, places == 1 ? "word" : "words");
-    if (isnan(again))
-        strbuf_puts(out, " among those that were kept");
-    else
+    strbuf_printf(out, "; %s%.0f %s", isnan(again) ? FIRST_WRONG_WORDS : "", places,
+                  places == 1 ? "word" : "words");
+    if (!isnan(again))
         strbuf_printf(out, ", %.0f of them wrong again", again);
     if (bits == 1)
         strbuf_printf(out, "; only bit %.0f", fleet_value(fleet, "main.march.bit", gpu, false));

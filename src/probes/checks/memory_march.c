@@ -71,17 +71,17 @@ static void report_pattern(struct probe_context *context, struct device_march_an
     measures_add(context->measures, "main.march.first_error", (double)answer->first, "id",
                  "offset of the lowest wrong word");
     measures_add(context->measures, "main.march.places", (double)pattern.places, "",
-                 "words of 8 bytes that were wrong, of those that were kept");
+                 "words of 8 bytes that were wrong, of the first 1,024 wrong reads");
     if (answer->wrong == answer->word_count)
         measures_add(context->measures, "main.march.again", (double)pattern.again, "",
                      "of these, words that were wrong in more than one read");
     measures_add(context->measures, "main.march.pages", (double)pattern.pages, "",
-                 "pages of 2 MiB with them");
+                 "pages of 2 MiB with these words");
     if (pattern.period)
         measures_add(context->measures, "main.march.period", (double)pattern.period, "B",
-                     "largest common divisor of the distances between them");
+                     "largest common divisor of the distances between these words");
     measures_add(context->measures, "main.march.bits", (double)__builtin_popcountll(pattern.bits),
-                 "", "bits of a word that were wrong in any of them");
+                 "", "bits that were wrong in any of these words");
     measures_add(context->measures, "main.march.bit", (double)__builtin_ctzll(pattern.bits), "id",
                  "the lowest of these bits");
     measures_add(context->measures, "main.march.ones", (double)pattern.ones / (double)pattern.wrong,
