@@ -1,6 +1,8 @@
 /* The catalogue of metrics: a row each. */
 #include "catalogue/metrics.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "catalogue/screens.h"
 
@@ -27,22 +29,22 @@ const struct metric_row metric_rows[] = {
      .follows = {[JUDGE_MEMORY_CLOCK] = 1, [JUDGE_MEMORY_BUS] = 1, [JUDGE_SMS] = 1}},
     /* The test of the whole memory: counts that must be 0, by a rule, and offsets in the memory. */
     {"main.whole.errors", JUDGE_NONE},
-    {"main.whole.first_error", JUDGE_NONE},
+    {"main.whole.first_error", JUDGE_NONE, .is_name = true},
     {"main.whole.ecc_corrected", JUDGE_NONE},
     {"main.whole.ecc_uncorrected", JUDGE_NONE},
     {"main.whole.slow_regions", JUDGE_NONE},
-    {"main.whole.slowest_region", JUDGE_NONE},
+    {"main.whole.slowest_region", JUDGE_NONE, .is_name = true},
     {"main.whole.late_regions", JUDGE_NONE},
-    {"main.whole.latency_worst_region", JUDGE_NONE},
+    {"main.whole.latency_worst_region", JUDGE_NONE, .is_name = true},
     /* The March test of it: the same, and what the wrong words have in common. */
     {"main.march.errors", JUDGE_NONE},
-    {"main.march.first_error", JUDGE_NONE},
+    {"main.march.first_error", JUDGE_NONE, .is_name = true},
     {"main.march.places", JUDGE_NONE},
     {"main.march.again", JUDGE_NONE},
     {"main.march.pages", JUDGE_NONE},
     {"main.march.period", JUDGE_NONE},
     {"main.march.bits", JUDGE_NONE},
-    {"main.march.bit", JUDGE_NONE},
+    {"main.march.bit", JUDGE_NONE, .is_name = true},
     {"main.march.ones", JUDGE_NONE},
     {"main.march.ecc_corrected", JUDGE_NONE},
     {"main.march.ecc_uncorrected", JUDGE_NONE},
@@ -50,7 +52,7 @@ const struct metric_row metric_rows[] = {
      * decides: they repeat within 0.02 %. That of integers also follows from how the compiler makes
      * their instructions: builds of one version differ by a third. */
     {"compute.wrong", JUDGE_NONE},
-    {"compute.wrong_sm", JUDGE_NONE},
+    {"compute.wrong_sm", JUDGE_NONE, .is_name = true},
     {"compute.wrong_in.int", JUDGE_NONE},
     {"compute.wrong_in.fp32", JUDGE_NONE},
     {"compute.wrong_in.fp64", JUDGE_NONE},
@@ -66,17 +68,17 @@ const struct metric_row metric_rows[] = {
     /* The screen for wrong results: counts by a rule, and digests, which GPUs that run the same
      * machine code must have alike. */
     {"compute.screen", JUDGE_NONE},
-    {"compute.code", JUDGE_NONE, .for_world = true},
+    {"compute.code", JUDGE_NONE, .is_name = true, .for_world = true},
     {"compute.pulse", JUDGE_NONE},
-    {"compute.pulse_hz", JUDGE_NONE},
-    {"compute.pulse_sm", JUDGE_NONE},
+    {"compute.pulse_hz", JUDGE_NONE, .is_name = true},
+    {"compute.pulse_sm", JUDGE_NONE, .is_name = true},
     {"compute.pulse_step", JUDGE_NONE},
     {"compute.hot", JUDGE_NONE},
-    {"compute.hot_sm", JUDGE_NONE},
+    {"compute.hot_sm", JUDGE_NONE, .is_name = true},
 #define SCREEN_ROWS(id, name, words, ...)                                                          \
     {"compute.wrong_on." name, JUDGE_NONE},                                                        \
-        {"compute.wrong_at." name, JUDGE_NONE, .keep_notes = true},                                \
-        {"compute.digest." name, JUDGE_NONE, .for_world = true},                                   \
+        {"compute.wrong_at." name, JUDGE_NONE, .is_name = true, .keep_notes = true},               \
+        {"compute.digest." name, JUDGE_NONE, .is_name = true, .for_world = true},                  \
         {"compute.not_as_host." name, JUDGE_NONE},
     SCREENS(SCREEN_ROWS){"compute.rate.int", JUDGE_NONE},
     {"compute.rate.fp32", JUDGE_LOWER, 0.005},
@@ -90,7 +92,7 @@ const struct metric_row metric_rows[] = {
     /* The slowest sub-core over the median one, while units are checked; it confirms nothing. In
      * 110 surveys of 5 H200s it was 1.0008 to 1.0096. */
     {"compute.slowest", JUDGE_HIGHER, 0.02, .accuse = 0.05},
-    {"compute.slowest_sm", JUDGE_NONE},
+    {"compute.slowest_sm", JUDGE_NONE, .is_name = true},
     /* Links between the GPUs of a node: compared link by link, by rules of their own. */
     {"links.peers", JUDGE_NONE},
     {"links.read", JUDGE_NONE},
@@ -140,7 +142,7 @@ const struct metric_row metric_rows[] = {
     /* L1 hit latency of the median SM; latency of the slowest SM / latency of the median SM. */
     {"sm.l1_latency", JUDGE_HIGHER, 0.01},
     {"sm.l1_worst", JUDGE_HIGHER, 0.01},
-    {"sm.l1_worst_sm", JUDGE_NONE},
+    {"sm.l1_worst_sm", JUDGE_NONE, .is_name = true},
     {"sm.count", JUDGE_NONE},
     {"sm.group_sms", JUDGE_NONE},
     /* Sustained load, in the last third of it. Under a power limit the clock differs from GPU to
@@ -165,3 +167,11 @@ const struct metric_row metric_rows[] = {
     {"load.throttle", JUDGE_NONE},
 };
 const size_t metric_row_count = COUNT_OF(metric_rows);
+
+bool metric_is_name(const char *metric, const char *unit)
+{
+    for (size_t i = 0; i < metric_row_count; i++)
+        if (metric_rows[i].is_name && strcmp(metric_rows[i].key, metric) == 0)
+            return true;
+    return unit && strcmp(unit, "id") == 0;
+}

@@ -29,8 +29,10 @@ struct metric_row {
     double few;    /* among two to four GPUs, one with a deviation below is not watched; 0: 0.05 */
     const char *unless;       /* not judged on GPUs that have this figure; NULL: judged on all */
     const char *place_metric; /* says how SMs are placed, if the figure depends on it; else NULL */
-    bool for_world;           /* in world files, although it is not judged as others */
-    bool keep_notes;          /* findings tell what is noted beside it: inventories have it, too */
+    bool is_name; /* of an SM, a place in the memory or a program: two are equal or not, never more
+                     or less */
+    bool for_world;    /* in world files, although it is not judged as others */
+    bool keep_notes;   /* findings tell what is noted beside it: inventories have it, too */
     double peak_share; /* share of a specified peak that healthy GPUs reach; 0: not compared */
     /* Share of the figure that follows a condition: 1 if it is proportional to it. sm_clock is used
      * to compare figures at equal SM clock; the others can explain a loss. */
@@ -40,5 +42,9 @@ struct metric_row {
 /* In the order in which inventories list them. */
 extern const struct metric_row metric_rows[];
 extern const size_t metric_row_count;
+
+/* True if the numbers of a metric name something, by its row or by its unit "id" (NULL: unknown).
+ * They have neither a median nor an axis. */
+bool metric_is_name(const char *metric, const char *unit);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/str.h"
+#include "catalogue/metrics.h"
 #include "inventory/curves.h"
 #include "inventory/fingerprint.h"
 #include "inventory/link_row.h"
@@ -375,13 +376,9 @@ static void consensus_cells(const struct consensus_column *values,
         measure_round(out);
 }
 
-/* The number of an SM and an offset in the memory say where something is: they have no median. */
-static bool metric_is_place(const struct consensus_column *column, const char *metric)
+static bool column_is_name(const struct consensus_column *column, const char *metric)
 {
-    const char *unit = fleet_text(column->fleet, column_cell(column, 0)->unit);
-    return (unit && strcmp(unit, "id") == 0) || strcmp(metric, "main.whole.first_error") == 0 ||
-           strcmp(metric, "main.whole.slowest_region") == 0 ||
-           strcmp(metric, "main.whole.latency_worst_region") == 0;
+    return metric_is_name(metric, fleet_text(column->fleet, column_cell(column, 0)->unit));
 }
 
 static void consensus_identity(const struct fleet *fleet, const struct group *group,
@@ -439,7 +436,7 @@ static void consensus_fleet(const struct fleet *fleet, const uint32_t *gpus, siz
         for (size_t i = 0; i < count; i++)
             if (column.metric->cells[gpus[i]].present)
                 column.gpus[column.count++] = gpus[i];
-        if (column.count && (count == 1 || !metric_is_place(&column, name)))
+        if (column.count && (count == 1 || !column_is_name(&column, name)))
             consensus_cells(&column, &column,
                             measures_add_missing(out_memory, name, MEASURE_FAILED, NULL));
     }
@@ -621,7 +618,7 @@ static void consensus_records(const struct judge *judge, const struct group *gro
         const struct metric_column *metric = &records.fleet.metrics[i];
         const char *name = fleet_text(&records.fleet, metric->head.name);
         records_choose(&records, metric, fleet_metric(&judge->fleet, name));
-        if (count <= 1 || !metric_is_place(&records.values, name))
+        if (count <= 1 || !column_is_name(&records.values, name))
             consensus_cells(&records.values, &records.notes,
                             measures_add_missing(&whole, name, MEASURE_FAILED, NULL));
     }

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/str.h"
+#include "catalogue/metrics.h"
 #include "cpd/cpd.h"
 #include "probes/method/repeats.h"
 #include "probes/method/timer.h"
@@ -52,11 +53,6 @@ static bool rounds_is_number(const struct measure *m)
            m->bound == MEASURE_EXACT;
 }
 
-static bool is_name(const struct measure *m)
-{
-    return m && m->unit && strcmp(m->unit, "id") == 0;
-}
-
 static struct round_values *values_of(struct rounds *rounds, const struct probe *probe,
                                       const char *metric)
 {
@@ -77,7 +73,7 @@ static void rounds_keep(struct rounds *rounds, const struct probe *probe, const 
                         const struct measure *m, const char *reason)
 {
     bool judged = strcmp(metric, probe->description.name) == 0;
-    if ((!m && !judged) || is_name(m))
+    if (m ? metric_is_name(m->metric, m->unit) : !judged)
         return;
     struct round_values *values = values_of(rounds, probe, metric);
     if (rounds_is_number(m) && values->count < ROUNDS - 1) {

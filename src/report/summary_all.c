@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "catalogue/facts.h"
+#include "catalogue/metrics.h"
 #include "markup/text.h"
 #include "report/entries.h"
 #include "report/summary_parts.h"
@@ -87,12 +88,6 @@ static void summary_put_measure(struct strbuf *out, const struct measure *measur
         strbuf_puts(out, " (noisy)");
 }
 
-/* Numbers that name something, such as an SM or a digest, are no figures. */
-static bool measure_is_name(const struct measure *measure)
-{
-    return str_equal(measure->unit, "id");
-}
-
 /* All attributes of one memory; measure `first` is its first one. */
 static void summary_put_memory(struct strbuf *out, const struct report_style *style,
                                const struct measures *memory, size_t first)
@@ -101,7 +96,7 @@ static void summary_put_memory(struct strbuf *out, const struct report_style *st
     struct strbuf line = {0}, name = {0};
     for (size_t i = first; i < memory->count; i++) {
         if (!measure_same_memory(memory->items[i].metric, metric) ||
-            measure_is_name(&memory->items[i]))
+            metric_is_name(memory->items[i].metric, memory->items[i].unit))
             continue;
         strbuf_puts(&line, line.length ? ", " : "");
         summary_put_measure(&line, &memory->items[i]);

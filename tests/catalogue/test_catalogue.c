@@ -80,7 +80,19 @@ static void metrics_are_sound(void **state)
         assert_true(row->floor >= 0 && row->floor < 1);
         if (row->worse == JUDGE_NONE)
             assert_true(row->floor == 0 && row->peak_share == 0);
+        assert_true(!row->is_name || row->worse == JUDGE_NONE);
     }
+}
+
+static void names_are_no_quantities(void **state)
+{
+    (void)state;
+    assert_true(metric_is_name("compute.digest.wgmma_fp8", NULL));
+    assert_true(metric_is_name("compute.wrong_at.int", ""));
+    assert_true(metric_is_name("main.whole.first_error", "B"));
+    assert_true(metric_is_name("sm.of_an_older_program", "id"));
+    assert_false(metric_is_name("compute.wrong_on.int", ""));
+    assert_false(metric_is_name("sm.of_an_older_program", NULL));
 }
 
 int main(void)
@@ -89,6 +101,7 @@ int main(void)
         cmocka_unit_test(every_health_fact_has_a_row),
         cmocka_unit_test(settings_are_found),
         cmocka_unit_test(metrics_are_sound),
+        cmocka_unit_test(names_are_no_quantities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "catalogue/metrics.h"
 
 static const double TOLERANCE = 0.02;
 
@@ -43,6 +44,10 @@ struct measures probed_run(const struct probed *probed)
         probed->prepare(device);
     if (probes_run(device, &selection, &options, NULL, &measures, &err))
         fail_msg("%s", err.text);
+    for (size_t i = 0; i < measures.count; i++)
+        if (metric_is_name("", measures.items[i].unit) &&
+            !metric_is_name(measures.items[i].metric, NULL))
+            fail_msg("%s has the unit \"id\", its row not", measures.items[i].metric);
     free(selection.indices);
     device_destroy(device);
     sim_model_destroy(model);

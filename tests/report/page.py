@@ -233,6 +233,25 @@ def check_differences():
     assert text.count("<td>place") + text.count("<h3>place") == 1500
 
 
+def check_identifiers():
+    """Digests and numbers of SMs are counted, and drawn nowhere: neither on an axis nor with a median."""
+    data = fleet.base(demo)
+    wrong = next(outlier for outlier in data["outliers"] if outlier["model"] == data["models"][0]["id"])
+    gpus = [gpu for gpu in data["gpus"] if gpu["model"] == wrong["model"] and gpu["values"]]
+    for i, gpu in enumerate(gpus):
+        mine = gpu["uuid"] == wrong["uuid"]
+        gpu["values"].update({"compute.digest.int": [926679 if mine else 140706, 0], "compute.slowest_sm": [i, 0]})
+    wrong["evidence"] = [{"metric": "compute.digest.int", "value": 926679, "expected": None, "unit": "id", "deviation": None,
+                          "score": None, "basis": "rule", "cause": "another result"}]
+    text = page_of("identifiers", data).read_text()
+    card = next(card for card in text.split("<article")[1:] if wrong["uuid"] in card)
+    assert "compute.digest.int" in card and "<svg" not in card.split("</article>")[0], card
+    rows = re.findall(r"<tr><td>(compute\.(?:digest\.int|slowest_sm)<.*)", text)
+    assert len(rows) == 2 * len(data["models"]), rows
+    assert f">{len(gpus)}<" in rows[0] and f"140706 on {len(gpus) - 1}, 926679 on 1" in rows[0], rows
+    assert f"{len(gpus)} different ones" in rows[1], rows
+
+
 def pages():
     return {
         "placed": page_of("placed", path=placed(), flags=("--racks", racks_of_placed())),
@@ -290,6 +309,7 @@ def check_text():
     assert "GPU 0: 398 GB/s from GPU 1, 392 GB/s to it, 750 both ways, 735 by SMs, 1737 cycles" in links
     assert links.count("<td>12.2</td>") + links.count("<td>12.3</td>") == 4 and "from host alone" in links
     check_differences()
+    check_identifiers()
     assert "Not measured: this process sees one GPU" in (folder / "single.html").read_text()
     assert "<p>GPU 0: no link: copies fail to GPU 1</p>" in links
     for name in fleet.HOSTILE[:7]:

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "catalogue/metrics.h"
 #include "inventory/results.h"
 
 const struct html_model *html_data_model(const struct html_data *data, const char *id)
@@ -55,7 +56,9 @@ static struct html_series *series_of(struct html_model *model, const char *metri
                              sizeof *model->series);
     const struct measure *m = measures_get(&model->model->memory, metric);
     struct html_series *added = &model->series[model->series_count++];
-    *added = (struct html_series){.metric = metric, .unit = m ? m->unit : NULL};
+    *added = (struct html_series){.metric = metric,
+                                  .unit = m ? m->unit : NULL,
+                                  .is_name = metric_is_name(metric, m ? m->unit : NULL)};
     return added;
 }
 

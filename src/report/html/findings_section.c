@@ -48,7 +48,7 @@ static void finding_put(struct strbuf *out, const struct html_model *model,
         html_text(out, finding->confirmed, HTML_SENTENCE);
     }
     strbuf_puts(out, "</span></div><div>");
-    if (series && series->count > 1)
+    if (series && series->count > 1 && !series->is_name)
         html_strip(out, series, finding->value, finding->expected);
     strbuf_puts(out, "</div></div>\n");
 }

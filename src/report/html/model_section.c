@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "catalogue/facts.h"
+#include "catalogue/metrics.h"
 #include "markup/html.h"
 #include "markup/table.h"
 #include "report/html/sections.h"
@@ -74,7 +75,8 @@ static void measure_put_reference(struct strbuf *out, const struct measure *m,
 static void measure_put_row(struct strbuf *out, const struct measure *m,
                             const struct judge_reference *reference)
 {
-    const bool number = m->kind == MEASURE_NUMBER && measure_status_valued(m->status);
+    const bool number = m->kind == MEASURE_NUMBER && measure_status_valued(m->status) &&
+                        !metric_is_name(m->metric, m->unit);
     const double ns = fact_number(facts_get(&m->notes, "ns"));
     table_row(out);
     table_name(out, m->metric);
@@ -124,8 +126,8 @@ static void model_put_distributions(struct strbuf *out, const struct html_model 
     table_begin(out, "sort filter", "metric|#GPUs|#least|#5&nbsp;%|#median|#95&nbsp;%|#most|all");
     for (size_t i = 0; i < model->series_count; i++) {
         const struct html_series *series = &model->series[i];
-        if (!measures_get(&model->model->memory, series->metric))
-            continue; /* an id, such as the slowest SM, has no distribution */
+        if (series->is_name || !measures_get(&model->model->memory, series->metric))
+            continue;
         table_row(out);
         table_name(out, series->metric);
         table_count(out, series->count);
@@ -137,6 +139,51 @@ static void model_put_distributions(struct strbuf *out, const struct html_model 
     }
     table_end(out);
     strbuf_puts(out, "</details>\n");
+}
+
+/* "140706 on 15, 926679 on 1": how many GPUs have which value. */
+static void names_put_values(struct strbuf *out, const struct html_series *series)
+{
+    enum { LISTED_MAX = 8 };
+    size_t different = 1;
+    for (size_t i = 1; i < series->count; i++)
+        different += series->sorted[i] != series->sorted[i - 1];
+    if (different > LISTED_MAX) {
+        strbuf_printf(out, "%zu different ones", different);
+        return;
+    }
+    for (size_t i = 0, end; i < series->count; i = end) {
+        for (end = i + 1; end < series->count && series->sorted[end] == series->sorted[i];)
+            end++;
+        strbuf_puts(out, i ? ", " : "");
+        html_quantity(out, series->sorted[i], series->unit);
+        strbuf_printf(out, " on %zu", end - i);
+    }
+}
+
+static void model_put_names(struct strbuf *out, const struct html_model *model)
+{
+    struct strbuf rows = {0};
+    for (size_t i = 0; i < model->series_count; i++) {
+        const struct html_series *series = &model->series[i];
+        if (!series->is_name || !series->count)
+            continue;
+        table_row(&rows);
+        table_name(&rows, series->metric);
+        table_count(&rows, series->count);
+        strbuf_puts(&rows, "<td class=t>");
+        names_put_values(&rows, series);
+        strbuf_puts(&rows, "\n");
+    }
+    if (rows.length && model->model->count > 1) {
+        strbuf_puts(out, "<details class=names><summary>Identifiers: SMs, places in the memory, "
+                         "digests</summary>");
+        table_begin(out, "sort filter", "identifier|#GPUs|which value on how many");
+        strbuf_append(out, rows.data, rows.length);
+        table_end(out);
+        strbuf_puts(out, "</details>\n");
+    }
+    strbuf_fini(&rows);
 }
 
 static void model_put_facts(struct strbuf *out, const char *title, const struct facts *facts)
@@ -382,6 +429,7 @@ void html_model_section(struct strbuf *out, const struct html_data *data,
     model_put_measures(out, m, reference);
     model_put_populations(out, m);
     model_put_distributions(out, model);
+    model_put_names(out, model);
     html_sweeps(out, m);
     html_load(out, m);
     html_surfaces(out, m);

@@ -9,6 +9,7 @@
 /* All values of one metric of the GPUs of a model. */
 struct html_series {
     const char *metric, *unit;
+    bool is_name; /* of an SM, a program ...: it is not drawn */
     double *sorted;
     size_t count, capacity;
 };
