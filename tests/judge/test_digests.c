@@ -35,7 +35,8 @@ static void one_of_many(void **state)
     assert_int_equal(entry->verdict, VERDICT_FAILING);
     assert_string_equal(
         made_finding(entry, "compute.digest.half")->cause,
-        "FP16 and BF16 units give another result than on 7 of 8 GPUs with the same program");
+        "FP16 and BF16 units give another result than on 7 of 8 GPUs with the same program: digest "
+        "99 instead of 123456");
     inventory_fini(&inventory);
     made_free(gpus, COUNT);
 }
@@ -80,13 +81,14 @@ static void other_than_the_host(void **state)
         size_t count, wrong;
         bool host_is_wrong;
         const char *words;
-    } rows[] = {{COUNT, 1, false, DIFFERS},
-                {COUNT, COUNT - 1, false, DIFFERS},
-                {2, 1, false, DIFFERS},
-                {1, 1, false, DIFFERS},
-                {COUNT, 4, true,
-                 "FP64 units give the result of 4 other GPUs; the CPU of the node computes another "
-                 "one"}};
+    } rows[] = {
+        {COUNT, 1, false, "with which 7 of 8 GPUs of its model agree: digest 99 instead of 123456"},
+        {COUNT, COUNT - 1, false, DIFFERS},
+        {2, 1, false, DIFFERS},
+        {1, 1, false, DIFFERS},
+        {COUNT, 4, true,
+         "FP64 units give the result of 4 other GPUs; the CPU of the node computes another "
+         "one"}};
     for (size_t r = 0; r < COUNT_OF(rows); r++) {
         struct gpu_result *gpus = made_fleet(rows[r].count, 3);
         bool told = rows[r].wrong == rows[r].count || rows[r].host_is_wrong;
@@ -158,8 +160,10 @@ static void elsewhere(void **state)
             entry ? made_finding(entry, "compute.digest.half") : NULL;
         assert_int_equal(found != NULL, cases[i].told);
         if (found)
-            assert_string_equal(found->cause, "FP16 and BF16 units give another result than on 4 "
-                                              "GPUs elsewhere with the same program");
+            assert_string_equal(
+                found->cause,
+                "FP16 and BF16 units give another result than on 4 GPUs elsewhere with the "
+                "same program: digest 99 instead of 123456");
         inventory_fini(&inventory);
         world_fini(&world);
         made_free(gpus, COUNT);

@@ -103,13 +103,13 @@ static void judge_digests(struct judge *judge, const struct digest_metric *metri
         if (digest->value == wanted)
             continue;
         if (known)
-            text =
-                str_format("%s give another result than on %zu of %zu GPUs with the same program",
-                           metric->words, most, count);
+            text = str_format("%s give another result than on %zu of %zu GPUs with the same "
+                              "program: digest %.0f instead of %.0f",
+                              metric->words, most, count, digest->value, wanted);
         else if (elsewhere)
-            text =
-                str_format("%s give another result than on %u GPUs elsewhere with the same program",
-                           metric->words, elsewhere);
+            text = str_format("%s give another result than on %u GPUs elsewhere with the same "
+                              "program: digest %.0f instead of %.0f",
+                              metric->words, elsewhere, digest->value, wanted);
         else
             text =
                 str_format("%s do not give the same result on %zu GPUs with the same program: too "
@@ -146,8 +146,9 @@ static void judge_by_host(struct judge *judge, const struct digest_metric *metri
                                        "computes another one",
                                        metric->words, agree)
             : known       ? str_format("%s: all SMs give another result than the host, with which "
-                                             "%zu of %zu GPUs of its model agree",
-                                       metric->words, agree, count)
+                                             "%zu of %zu GPUs of its model agree: digest %.0f "
+                                             "instead of %.0f",
+                                       metric->words, agree, count, digest->value, right)
                           : str_format("%s: all SMs give another result than the host, and no "
                                              "other GPU shows who is right",
                                        metric->words));
