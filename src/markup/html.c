@@ -54,6 +54,20 @@ void html_text(struct strbuf *out, const char *text, unsigned columns)
     strbuf_fini(&clean);
 }
 
+void html_parts(struct strbuf *out, const char *text)
+{
+    struct strbuf parts = {0};
+    text_put_parts(&parts, text, HTML_SENTENCE);
+    for (char *at = parts.data, *end; at; at = end ? end + 1 : NULL) {
+        end = strchr(at, '\n');
+        if (end)
+            *end = 0;
+        html_put_escaped(out, at);
+        strbuf_puts(out, end ? "<br>" : "");
+    }
+    strbuf_fini(&parts);
+}
+
 void html_quantity(struct strbuf *out, double value, const char *unit)
 {
     struct strbuf text = {0};

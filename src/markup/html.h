@@ -14,11 +14,14 @@ void html_page_begin(struct strbuf *out, const char *title, const char *script_h
 void html_page_end(struct strbuf *out, const char *script);
 
 /* Maximum columns of a name and of a sentence. */
-enum { HTML_NAME = 80, HTML_SENTENCE = 400 };
+enum { HTML_NAME = 80, HTML_SENTENCE = 600 };
 
 /* Appends text, also for attributes: markup is escaped, control characters and direction overrides
  * become '?', a text longer than `columns` ends in "...". NULL becomes "-". */
 void html_text(struct strbuf *out, const char *text, unsigned columns);
+
+/* A sentence of three parts or more ("a; b; c") has a line for each. */
+void html_parts(struct strbuf *out, const char *text);
 
 /* "205.1 KiB", "-" for NaN. */
 void html_quantity(struct strbuf *out, double value, const char *unit);

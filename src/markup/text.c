@@ -71,18 +71,32 @@ unsigned text_put_clean(struct strbuf *buffer, const char *text, unsigned column
     return used;
 }
 
+void text_put_parts(struct strbuf *buffer, const char *text, unsigned columns_max)
+{
+    static const char between[] = "; ";
+    const size_t start = buffer->length;
+    size_t breaks = 0;
+    text_put_clean(buffer, text, columns_max);
+    if (buffer->length == start)
+        return;
+    for (const char *at = buffer->data + start; (at = strstr(at, between)); at++)
+        breaks++;
+    for (char *at = buffer->data + start; breaks > 1 && (at = strstr(at, between)); at++)
+        at[1] = '\n';
+}
+
 void text_put_column(struct strbuf *buffer, const char *text, unsigned columns)
 {
     unsigned used = text_put_clean(buffer, text, columns);
     strbuf_printf(buffer, "%*s", (int)(columns - used), "");
 }
 
-/* Bytes of the word at `text` that fit into `room` columns. */
+/* Bytes of the word at `text`, up to a blank or a line break, that fit into `room` columns. */
 static size_t text_word_length(const char *text, unsigned room, unsigned *out_columns)
 {
     size_t at = 0;
     unsigned used = 0;
-    while (text[at] && text[at] != ' ') {
+    while (text[at] && text[at] != ' ' && text[at] != '\n') {
         const char *bytes;
         size_t length;
         unsigned columns;
@@ -104,11 +118,13 @@ void text_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, u
     while (*text) {
         unsigned columns;
         text += strspn(text, " ");
+        bool begin = *text == '\n';
+        text += begin;
         size_t length = text_word_length(text, width - indent, &columns);
         if (!length)
             break;
         unsigned blank = line_empty ? 0 : 1;
-        if (column + blank + columns > width) {
+        if (begin || column + blank + columns > width) {
             strbuf_printf(buffer, "\n%*s", (int)indent, "");
             column = indent;
             blank = 0;

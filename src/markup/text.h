@@ -10,13 +10,18 @@
  * the columns used. */
 unsigned text_put_clean(struct strbuf *buffer, const char *text, unsigned columns_max);
 
-/* The same, padded with blanks to exactly `columns` columns. */
+/* The same, without the columns. Three parts or more ("a; b; c") are lines of their own: a line
+ * break stands where the blank was. */
+void text_put_parts(struct strbuf *buffer, const char *text, unsigned columns_max);
+
+/* Like text_put_clean, padded with blanks to exactly `columns` columns. */
 void text_put_column(struct strbuf *buffer, const char *text, unsigned columns);
 
 /* Columns of the cleaned text; if it has more than `limit`, any number above `limit`. */
 unsigned text_columns(const char *text, unsigned limit);
 
-/* Appends `text`, which must be clean, as lines of at most `width` columns, broken at blanks. The
+/* Appends `text`, which must be clean, as lines of at most `width` columns, broken at blanks and at
+ * the line breaks of text_put_parts. The
  * caller has already filled the first line up to column `first`; the others are indented by
  * `indent`. A blank at the start is kept unless the line breaks there. Ends with a line break. */
 void text_put_wrapped(struct strbuf *buffer, const char *text, unsigned first, unsigned indent,

@@ -74,7 +74,7 @@ void report_put_painted(struct strbuf *buffer, const struct report_style *style,
     report_end_paint(buffer, style);
 }
 
-enum { TEXT_MAX = 300, NAME_MAX = 40 };
+enum { NAME_MAX = 40 };
 
 void report_put_count(struct strbuf *out, size_t count, const char *one, const char *many)
 {
@@ -158,7 +158,7 @@ static void entry_put_cause(struct strbuf *out, const struct report_style *style
         entry_put_figure(&line, &outlier->evidence[i]);
     }
     strbuf_puts(&line, together ? ": " : "");
-    text_put_clean(&line, finding->cause ? finding->cause : "no cause known", TEXT_MAX);
+    text_put_parts(&line, finding->cause ? finding->cause : "no cause known", REPORT_SENTENCE_MAX);
     strbuf_puts(out, "      ");
     report_end_line(out, style, &line, 6, 8);
 }
@@ -254,7 +254,7 @@ void report_put_outlier_briefly(struct strbuf *out, const struct report_style *s
                               together - 1);
         }
         strbuf_puts(&line, line.length ? ": " : "");
-        text_put_clean(&line, worst->cause ? worst->cause : "no cause known", TEXT_MAX);
+        text_put_parts(&line, worst->cause ? worst->cause : "no cause known", REPORT_SENTENCE_MAX);
         if (causes > 1)
             strbuf_printf(out, "%*s", (int)indent, "");
         report_end_line(out, style, &line, indent, indent);
@@ -274,7 +274,7 @@ void report_put_node(struct strbuf *out, const struct report_style *style,
         text_put_clean(&line, node->node, NAME_MAX);
         strbuf_puts(&line, ": ");
     }
-    text_put_clean(&line, node->finding, TEXT_MAX);
+    text_put_clean(&line, node->finding, REPORT_SENTENCE_MAX);
     if (node->action >= ACTION_ALERT)
         strbuf_printf(&line, " [%s: %s]", verdict_name(node->verdict), action_name(node->action));
     strbuf_puts(out, "  ");
@@ -293,7 +293,7 @@ void report_put_unmeasured(struct strbuf *out, const struct report_style *style,
     strbuf_printf(&line, ": %s", gpu_status_name(unmeasured->status));
     if (unmeasured->reason) {
         strbuf_puts(&line, ", ");
-        text_put_clean(&line, unmeasured->reason, TEXT_MAX);
+        text_put_clean(&line, unmeasured->reason, REPORT_SENTENCE_MAX);
     }
     strbuf_puts(out, "  ");
     report_end_line(out, style, &line, 2, 4);

@@ -8,6 +8,9 @@
 
 enum { REPORT_WIDTH = 100, REPORT_WIDTH_MIN = 40, REPORT_WIDTH_MAX = 400 };
 
+/* Columns of a sentence, such as the cause of a finding. That of a wrong result has up to 360. */
+enum { REPORT_SENTENCE_MAX = 600 };
+
 struct report_style {
     unsigned width; /* columns */
     bool colour;

@@ -13,7 +13,6 @@
 
 /* Keeps the text short; `show --all` and the inventory have the rest. */
 enum { CALLED_MAX = 20, UNMEASURED_MAX = 8, REMARKS_MAX = 8, WATCHED_MAX = 3, NAME_MAX = 24 };
-enum { TEXT_MAX = 300 };
 
 /* What is to be done with the GPUs of a verdict in general. */
 static const struct {
@@ -121,7 +120,7 @@ static void put_whole(struct strbuf *out, const struct report_style *style,
     struct strbuf name = {0}, line = {0};
     text_put_clean(&name, place->node ? place->node : "as a whole", NAME_MAX);
     put_head(out, &name, indent);
-    text_put_clean(&line, place->finding, TEXT_MAX);
+    text_put_clean(&line, place->finding, REPORT_SENTENCE_MAX);
     report_end_line(out, style, &line, indent, indent);
 }
 
@@ -188,7 +187,7 @@ static void put_one_unmeasured(struct strbuf *out, const struct report_style *st
     strbuf_puts(&line, gpu_status_name(gpu->status));
     if (gpu->reason) {
         strbuf_puts(&line, ": ");
-        text_put_clean(&line, gpu->reason, TEXT_MAX);
+        text_put_clean(&line, gpu->reason, REPORT_SENTENCE_MAX);
     }
     report_end_line(out, style, &line, indent, indent);
 }
@@ -229,7 +228,7 @@ static void put_remarks(struct strbuf *out, const struct report_style *style,
             text_put_clean(&line, place->node, NAME_MAX);
             strbuf_puts(&line, ": ");
         }
-        text_put_clean(&line, place->finding, TEXT_MAX);
+        text_put_clean(&line, place->finding, REPORT_SENTENCE_MAX);
         strbuf_puts(out, "  ");
         report_end_line(out, style, &line, 2, 4);
     }

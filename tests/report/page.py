@@ -242,10 +242,11 @@ def check_identifiers():
         mine = gpu["uuid"] == wrong["uuid"]
         gpu["values"].update({"compute.digest.int": [926679 if mine else 140706, 0], "compute.slowest_sm": [i, 0]})
     wrong["evidence"] = [{"metric": "compute.digest.int", "value": 926679, "expected": None, "unit": "id", "deviation": None,
-                          "score": None, "basis": "rule", "cause": "another result"}]
+                          "score": None, "basis": "rule", "cause": "another result; of lane <7>; bits 0x1"}]
     text = page_of("identifiers", data).read_text()
     card = next(card for card in text.split("<article")[1:] if wrong["uuid"] in card)
     assert "compute.digest.int" in card and "<svg" not in card.split("</article>")[0], card
+    assert "another result;<br>of lane &#60;7&#62;;<br>bits 0x1" in card, card
     rows = re.findall(r"<tr><td>(compute\.(?:digest\.int|slowest_sm)<.*)", text)
     assert len(rows) == 2 * len(data["models"]), rows
     assert f">{len(gpus)}<" in rows[0] and f"140706 on {len(gpus) - 1}, 926679 on 1" in rows[0], rows

@@ -86,6 +86,41 @@ static void foreign_text_is_cleaned(void **state)
 }
 
 /* Every verdict has a row that always fits; the document has the table. */
+/* A long finding is shown whole: what the second look at a wrong result saw, part by part. */
+static void parts_have_lines(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *lines;
+    } rows[] = {
+        {"", "\n"},
+        {"one; two", "one; two\n"},
+        {"one; two; three", "one;\n  two;\n  three\n"},
+        {"one\ntwo; three;four", "one?two; three;four\n"},
+        {"launches of the screen of the FP64 units with a wrong result: 22, most on SM 117, "
+         "sub-core "
+         "2: 65 of 72; wrong again in 13 of 16 launches; lane 7, step 0, word 7: 0x22bae172 "
+         "instead "
+         "of 0x22bac172, of operands 0xa3396f7b 0x7c17ada4 0xef41972a 0x7c17ada4 0xef41972a; bits "
+         "0x00002000; at 1740 MHz, 312 W, 52 degrees C",
+         "launches of the screen of the FP64 units with a wrong result: 22, most on SM\n"
+         "  117, sub-core 2: 65 of 72;\n"
+         "  wrong again in 13 of 16 launches;\n"
+         "  lane 7, step 0, word 7: 0x22bae172 instead of 0x22bac172, of operands\n"
+         "  0xa3396f7b 0x7c17ada4 0xef41972a 0x7c17ada4 0xef41972a;\n"
+         "  bits 0x00002000;\n"
+         "  at 1740 MHz, 312 W, 52 degrees C\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct strbuf parts = {0}, lines = {0};
+        text_put_parts(&parts, rows[i].text, REPORT_SENTENCE_MAX);
+        text_put_wrapped(&lines, parts.data ? parts.data : "", 0, 2, 80);
+        assert_string_equal(lines.data, rows[i].lines);
+        strbuf_fini(&parts);
+        strbuf_fini(&lines);
+    }
+}
+
 static void advice_is_documented(void **state)
 {
     (void)state;
@@ -449,6 +484,7 @@ int main(void)
         cmocka_unit_test(quantities_are_human),
         cmocka_unit_test(percentages_are_cut),
         cmocka_unit_test(foreign_text_is_cleaned),
+        cmocka_unit_test(parts_have_lines),
         cmocka_unit_test(first_what_needs_action),
         cmocka_unit_test(outliers_are_sorted),
         cmocka_unit_test(models_fit_the_width),

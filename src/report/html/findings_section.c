@@ -21,7 +21,7 @@ static void finding_put_deviation(struct strbuf *out, const char *format, double
 
 static void finding_put_cause(struct strbuf *out, const struct inventory_evidence *finding)
 {
-    html_text(out, finding->cause ? finding->cause : "no cause known", HTML_SENTENCE);
+    html_parts(out, finding->cause ? finding->cause : "no cause known");
 }
 
 static void finding_put(struct strbuf *out, const struct html_model *model,
