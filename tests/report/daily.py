@@ -156,6 +156,39 @@ def case_rma(folder):
     foreign.write_bytes(lzma.decompress((ROOT / "tests/records/h200-quick.gmr.xz").read_bytes()))
     check(f"has no record of {uuid}" in report(folder, "rma", "fleet.yaml", uuid, "--record", foreign, code=2).stderr, "foreign")
     check("GPUs begin with \"gpu-\": " in report(folder, "rma", "fleet.yaml", "gpu-", code=2).stderr, "not unique")
+    check_wrong_results(folder)
+
+
+def check_wrong_results(folder):
+    """What a vendor needs to know of wrong results, from a survey of the profile `standard`."""
+    (folder / "wrong.fleet.yaml").write_text(f"""seed: 1
+nodes:
+  - name: n
+    gpus: 8
+    model: {(ROOT / "configs/sim/demo-h8.yaml").resolve()}
+    faults: [{{gpu: 2, kind: wrong_sm, sm: 5, share: 0.9, path: fp64}}, {{gpu: 4, kind: wrong_card, path: mma_tf32}}]
+""")
+    subprocess.run([SURVEY.resolve(), "--no-mpi", "--simulate", "wrong.fleet.yaml", "--probes", "compute.check,compute.screen", "--quiet",
+                    "--no-progress", "-o", "wrong.yaml"], cwd=folder, env=ENV, check=False)
+    wrong = {o["evidence"][-1]["metric"]: o["uuid"] for o in fleet.base(folder / "wrong.yaml")["outliers"]}
+    texts, figures = {}, {}
+    for metric, uuid in wrong.items():
+        files = unpack(report(folder, "rma", "wrong.yaml", uuid, "-o", "-", text=False).stdout)
+        texts[metric] = files["README.txt"].decode()
+        figures[metric] = {figure["metric"]: figure for figure in json.loads(files["gpu.json"])["figures"]}
+        for name in figures[metric]:
+            check(re.search(rf"^  {re.escape(name)} +\S", texts[metric], re.M), f"{name} is cut or touches its value\n{texts[metric]}")
+    text = texts["compute.wrong_on.fp64"]
+    for part in (r"FP64 units with a\s+wrong\s+result: \d+, most on SM 5,\s+sub-core 2: \d+ of \d+;\n", r"\n    wrong again in \d+ of 16 launches;\n",
+                 r"\n    lane 7, step \d+, word \d+: 0x\w+ instead of 0x\w+, of operands( +\n? *0x\w{8}|\s+0x\w{8}){5};\n",
+                 r"\n    bits 0x00002000;\n", r"\n    at \d+ MHz, \d+ W, \d+ degrees C\n"):
+        check(re.search(part, text), f"{part} is not in\n{text}")
+    # Beside the wrong digest stands the one of the healthy GPUs.
+    digest = figures["compute.digest.mma_tf32"]["compute.digest.mma_tf32"]
+    check(digest["usual"] not in (None, digest["value"]) and digest["usual_on"] == 6 and digest["median"] is None, digest)
+    check(re.search(rf"^  compute\.digest\.mma_tf32 +{digest['value']} +{digest['usual']} +6 of 6, it differs$",
+                    texts["compute.digest.mma_tf32"], re.M), texts["compute.digest.mma_tf32"])
+    check(f"digest {digest['value']} instead of {digest['usual']}" in " ".join(texts["compute.digest.mma_tf32"].split()), digest)
 
 
 def case_drain(folder):

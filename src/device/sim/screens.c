@@ -48,9 +48,9 @@ static void screen_again(struct gpu *gpu, const struct device_screen *asked, str
         return;
     *again = (struct device_second_look){.launches = AGAIN,
                                          .place = place,
-                                         .sm_mhz = NAN,
-                                         .power_w = NAN,
-                                         .temperature_c = NAN,
+                                         .sm_mhz = gpu_clock_mhz(gpu, gpu->busy_ns),
+                                         .power_w = model->config.power_draw_w,
+                                         .temperature_c = model->health[HEALTH_TEMPERATURE],
                                          .set = WRONG_SET};
     for (uint32_t i = 0; i < AGAIN; i++)
         again->wrong += rng_uniform(rng) < model->wrong_share;

@@ -68,6 +68,9 @@ struct rma_figure {
     size_t peers;     /* with this figure; of fewer than 2 the next three are NaN */
     double median, scatter;
     double deviation; /* share of the median */
+    bool is_name;     /* of an SM, a program ...: it has the next two instead */
+    double usual;     /* what more than half of the peers have; NaN: nothing, or it is not known */
+    size_t usual_on;  /* how many of them */
 };
 
 /* Points into the inventory. */

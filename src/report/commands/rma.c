@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/out_file.h"
 #include "base/yaml.h"
+#include "catalogue/metrics.h"
 #include "judge/fact_text.h"
 #include "judge/robust.h"
 #include "markup/text.h"
@@ -170,22 +171,35 @@ static size_t rma_find_peers(const struct rma *rma, const struct inventory_looku
     return count;
 }
 
+/* If more than half of the values are equal, the one in the middle is one of these. */
+static void rma_find_usual(struct rma_figure *figure, double *values)
+{
+    double middle = robust_upper_median(values, figure->peers);
+    size_t count = 0;
+    for (size_t i = 0; i < figure->peers; i++)
+        count += values[i] == middle;
+    figure->usual = 2 * count > figure->peers ? middle : NAN;
+    figure->usual_on = 2 * count > figure->peers ? count : 0;
+}
+
 /* scratch: room for twice the number of peers. */
 static struct rma_figure rma_compare(const struct rma *rma, const struct inventory_value *value,
                                      const struct inventory_gpu *const *peers, double *scratch)
 {
-    struct rma_figure figure = {.value = value, .median = NAN, .scatter = NAN, .deviation = NAN};
+    struct rma_figure figure = {
+        .value = value, .median = NAN, .scatter = NAN, .deviation = NAN, .usual = NAN};
     const struct measure *measure =
         rma->model ? measures_get(&rma->model->memory, value->metric) : NULL;
-    if (!measure) /* such as the number of an SM, which has no median */
-        return figure;
-    figure.unit = measure->unit;
+    figure.unit = measure ? measure->unit : NULL;
+    figure.is_name = metric_is_name(value->metric, figure.unit);
     for (size_t i = 0; i < rma->peers; i++) {
         const struct inventory_value *other = inventory_value_of(peers[i], value->metric);
         if (other && inventory_value_is_good(other))
             scratch[figure.peers++] = other->value;
     }
-    if (figure.peers < 2)
+    if (figure.is_name)
+        rma_find_usual(&figure, scratch);
+    if (figure.is_name || figure.peers < 2)
         return figure;
     struct robust_fit fit = robust_fit(scratch, figure.peers, scratch + rma->peers);
     figure.median = fit.center;
@@ -235,12 +249,12 @@ void rma_fini(struct rma *rma)
     *rma = (struct rma){0};
 }
 
-enum { LABEL_COLUMNS = 18, METRIC_COLUMNS = 24, CELL_COLUMNS = 15, TEXT_CHARS = 300 };
+enum { LABEL_COLUMNS = 18, METRIC_COLUMNS_MAX = 40, CELL_COLUMNS = 16 };
 
 static void readme_put_row(struct strbuf *out, const char *label, const char *text)
 {
     struct strbuf line = {0};
-    text_put_clean(&line, text ? text : "unknown", TEXT_CHARS);
+    text_put_clean(&line, text ? text : "unknown", REPORT_SENTENCE_MAX);
     text_put_column(out, label, LABEL_COLUMNS);
     report_end_line(out, NULL, &line, LABEL_COLUMNS, LABEL_COLUMNS);
 }
@@ -274,7 +288,7 @@ static void readme_put_identity(struct strbuf *out, const struct rma *rma)
 static void readme_put_finding(struct strbuf *out, const struct inventory_evidence *finding)
 {
     struct strbuf line = {0};
-    text_put_clean(&line, finding->metric, TEXT_CHARS);
+    text_put_clean(&line, finding->metric, REPORT_SENTENCE_MAX);
     strbuf_puts(&line, " ");
     text_put_quantity(&line, finding->value, finding->unit);
     if (isfinite(finding->expected)) {
@@ -287,12 +301,12 @@ static void readme_put_finding(struct strbuf *out, const struct inventory_eviden
         strbuf_printf(&line, ", %.0f times the scatter", fabs(finding->score));
     if (finding->confirmed) {
         strbuf_puts(&line, ", confirmed ");
-        text_put_clean(&line, finding->confirmed, TEXT_CHARS);
+        text_put_clean(&line, finding->confirmed, REPORT_SENTENCE_MAX);
     }
     strbuf_puts(&line, ", basis ");
-    text_put_clean(&line, finding->basis, TEXT_CHARS);
+    text_put_clean(&line, finding->basis, REPORT_SENTENCE_MAX);
     strbuf_puts(&line, ": ");
-    text_put_clean(&line, finding->cause ? finding->cause : "no cause known", TEXT_CHARS);
+    text_put_parts(&line, finding->cause ? finding->cause : "no cause known", REPORT_SENTENCE_MAX);
     strbuf_puts(out, "  ");
     report_end_line(out, NULL, &line, 2, 4);
 }
@@ -323,58 +337,123 @@ static void readme_put_places(struct strbuf *out, const struct rma *rma)
     }
 }
 
+/* A cell never touches the next one. */
+static void readme_put_text(struct strbuf *out, const char *text, unsigned columns)
+{
+    text_put_column(out, text, columns - 1);
+    strbuf_puts(out, " ");
+}
+
 static void readme_put_cell(struct strbuf *out, double value, const char *unit)
 {
     struct strbuf cell = {0};
     text_put_quantity(&cell, value, unit);
-    text_put_column(out, cell.data ? cell.data : "-", CELL_COLUMNS);
+    readme_put_text(out, cell.data ? cell.data : "-", CELL_COLUMNS);
     strbuf_fini(&cell);
 }
 
-static void readme_put_figure(struct strbuf *out, const struct rma_figure *figure)
+static void readme_put_deviation(struct strbuf *out, const struct rma_figure *figure)
 {
-    const struct inventory_value *value = figure->value;
-    const bool valued = measure_status_valued(value->status);
-    strbuf_puts(out, "  ");
-    text_put_column(out, value->metric, METRIC_COLUMNS);
-    readme_put_cell(out, valued ? value->value : NAN, figure->unit);
-    readme_put_cell(out, figure->median, figure->unit);
-    readme_put_cell(out, figure->scatter, figure->unit);
     if (isfinite(figure->deviation))
         strbuf_printf(out, "%+.1f %%", 100 * figure->deviation);
     else
         strbuf_puts(out, "-");
     if (isfinite(figure->deviation) && figure->scatter > 0)
         strbuf_printf(out, " (%+.1f)", figure->deviation * fabs(figure->median) / figure->scatter);
+}
+
+static void readme_put_figure(struct strbuf *out, const struct rma_figure *figure, unsigned columns)
+{
+    const struct inventory_value *value = figure->value;
+    const bool valued = measure_status_valued(value->status);
+    strbuf_puts(out, "  ");
+    readme_put_text(out, value->metric, columns);
+    readme_put_cell(out, valued ? value->value : NAN, figure->unit);
+    if (figure->is_name) {
+        readme_put_cell(out, figure->usual, figure->unit);
+        if (isfinite(figure->usual))
+            strbuf_printf(out, "%zu of %zu%s", figure->usual_on, figure->peers,
+                          valued && value->value != figure->usual ? ", it differs" : "");
+        else
+            strbuf_puts(out, "-");
+    } else {
+        readme_put_cell(out, figure->median, figure->unit);
+        readme_put_cell(out, figure->scatter, figure->unit);
+        readme_put_deviation(out, figure);
+    }
     if (value->status != MEASURE_OK)
         strbuf_printf(out, " %s", measure_status_name(value->status));
     strbuf_puts(out, "\n");
 }
 
+/* The longest name of a metric, and a blank. */
+static unsigned rma_metric_columns(const struct rma *rma)
+{
+    unsigned widest = 0;
+    for (size_t i = 0; i < rma->figure_count; i++) {
+        unsigned columns = text_columns(rma->figures[i].value->metric, METRIC_COLUMNS_MAX - 1);
+        widest = columns > widest ? columns : widest;
+    }
+    return (widest < METRIC_COLUMNS_MAX ? widest : METRIC_COLUMNS_MAX - 1) + 1;
+}
+
+enum { HEADS_MAX = 5 };
+
+static const struct readme_table {
+    bool names;
+    const char *title, *heads[HEADS_MAX], *last_head, *note;
+} readme_tables[] = {
+    {false,
+     "Figures",
+     {"metric", "this GPU", "median", "scatter"},
+     "deviation (in scatters)",
+     "  Scatter: robust standard deviation of the healthy GPUs. The figures are as measured; "
+     "findings\n  compare figures at equal SM clock.\n"},
+    {true,
+     "SMs, places in the memory and digests",
+     {"identifier", "this GPU", "most others"},
+     "how many",
+     "  Digests (compute.digest.*) must be equal on GPUs with the same compute.code.\n"},
+};
+
+static void readme_begin_table(struct strbuf *out, const struct rma *rma,
+                               const struct readme_table *table, unsigned columns)
+{
+    strbuf_printf(out, "\n%s beside %zu healthy GPUs of %s:\n  ", table->title, rma->peers,
+                  rma->same_board ? "the same model and board part" : "the same model");
+    for (size_t i = 0; table->heads[i]; i++)
+        readme_put_text(out, table->heads[i], i ? CELL_COLUMNS : columns);
+    strbuf_printf(out, "%s\n", table->last_head);
+}
+
+/* Nothing if the GPU has no such figure. */
+static void readme_put_table(struct strbuf *out, const struct rma *rma,
+                             const struct readme_table *table)
+{
+    const unsigned columns = rma_metric_columns(rma);
+    size_t count = 0;
+    for (size_t i = 0; i < rma->figure_count; i++) {
+        if (rma->figures[i].is_name != table->names)
+            continue;
+        if (!count++)
+            readme_begin_table(out, rma, table, columns);
+        readme_put_figure(out, &rma->figures[i], columns);
+    }
+    strbuf_puts(out, count ? table->note : "");
+}
+
 static void readme_put_figures(struct strbuf *out, const struct rma *rma)
 {
-    if (!rma->figure_count) {
-        strbuf_puts(out, "\nNo figure was measured.\n");
-        return;
-    }
-    strbuf_printf(out, "\nFigures beside %zu healthy GPUs of %s:\n  ", rma->peers,
-                  rma->same_board ? "the same model and board part" : "the same model");
-    text_put_column(out, "metric", METRIC_COLUMNS);
-    text_put_column(out, "this GPU", CELL_COLUMNS);
-    text_put_column(out, "median", CELL_COLUMNS);
-    text_put_column(out, "scatter", CELL_COLUMNS);
-    strbuf_puts(out, "deviation (in scatters)\n");
-    for (size_t i = 0; i < rma->figure_count; i++)
-        readme_put_figure(out, &rma->figures[i]);
-    strbuf_puts(out, "  Scatter: robust standard deviation of the healthy GPUs. The figures are as "
-                     "measured; findings\n  compare figures at equal SM clock.\n");
+    for (size_t i = 0; i < COUNT_OF(readme_tables); i++)
+        readme_put_table(out, rma, &readme_tables[i]);
+    strbuf_puts(out, rma->figure_count ? "" : "\nNo figure was measured.\n");
 }
 
 static void readme_put_value(struct strbuf *line, const struct fact *fact)
 {
     struct strbuf value = {0};
     fact_text_put_value(&value, fact);
-    text_put_clean(line, value.data, TEXT_CHARS);
+    text_put_clean(line, value.data, REPORT_SENTENCE_MAX);
     strbuf_fini(&value);
 }
 
@@ -387,7 +466,7 @@ static void readme_put_facts(struct strbuf *out, const char *title, const struct
         const struct fact *fact = &facts->items[i];
         const struct fact *other = usual ? facts_get(usual, fact->key) : NULL;
         struct strbuf line = {0};
-        text_put_clean(&line, fact->key, TEXT_CHARS);
+        text_put_clean(&line, fact->key, REPORT_SENTENCE_MAX);
         strbuf_puts(&line, ": ");
         readme_put_value(&line, fact);
         if (other && !fact_equal(fact, other)) {
@@ -474,6 +553,8 @@ static void rma_json_put_figures(struct writer *json, const struct rma *rma)
         writer_number(json, "median", measure_digits(figure->median, 6));
         writer_number(json, "scatter", measure_digits(figure->scatter, 3));
         writer_number(json, "deviation", measure_digits(figure->deviation, 3));
+        writer_number(json, "usual", figure->usual);
+        writer_number(json, "usual_on", figure->is_name ? (double)figure->usual_on : NAN);
         writer_end(json);
     }
     writer_end(json);
