@@ -228,7 +228,8 @@ static const struct schema_field noted_fields[] = {
     {"notes", FIELD_FACTS(struct inventory_noted, notes),
      .words = "`sub_core`: of the SM; `wrong`, `of`: its wrong hashes, and all of them; `again`, "
               "`again_wrong`: launches of the second look; `results`, `results_wrong`: single "
-              "results that it kept; `lane`, `step`, `word`, `operands`, `expected`, `found`: the "
+              "results that it kept; `lane`, `set`, `period`, `step`, `word`, `operands`, "
+              "`expected`, `found`: the "
               "first wrong one; `bits`: those that were wrong in any of them; `sm_mhz`, `power_w`, "
               "`temperature_c`: right after it"},
 };

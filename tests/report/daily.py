@@ -170,18 +170,29 @@ nodes:
 """)
     subprocess.run([SURVEY.resolve(), "--no-mpi", "--simulate", "wrong.fleet.yaml", "--probes", "compute.check,compute.screen", "--quiet",
                     "--no-progress", "-o", "wrong.yaml"], cwd=folder, env=ENV, check=False)
-    wrong = {o["evidence"][-1]["metric"]: o["uuid"] for o in fleet.base(folder / "wrong.yaml")["outliers"]}
+    report(folder, "merge", "wrong.yaml", "-o", "merged.yaml", code=3)
+    for name in "wrong.yaml", "merged.yaml":
+        check_wrong_archives(folder, name)
+
+
+def check_wrong_archives(folder, inventory):
+    wrong = {o["evidence"][-1]["metric"]: o["uuid"] for o in fleet.base(folder / inventory)["outliers"]}
     texts, figures = {}, {}
     for metric, uuid in wrong.items():
-        files = unpack(report(folder, "rma", "wrong.yaml", uuid, "-o", "-", text=False).stdout)
+        files = unpack(report(folder, "rma", inventory, uuid, "-o", "-", text=False).stdout)
         texts[metric] = files["README.txt"].decode()
-        figures[metric] = {figure["metric"]: figure for figure in json.loads(files["gpu.json"])["figures"]}
+        facts = json.loads(files["gpu.json"])
+        figures[metric] = {figure["metric"]: figure for figure in facts["figures"]}
+        lanes = [noted["notes"]["lane"] for noted in facts["noted"]]
+        check(lanes == ([7] if metric == "compute.wrong_on.fp64" else []), facts["noted"])
         for name in figures[metric]:
             check(re.search(rf"^  {re.escape(name)} +\S", texts[metric], re.M), f"{name} is cut or touches its value\n{texts[metric]}")
     text = texts["compute.wrong_on.fp64"]
-    for part in (r"FP64 units with a\s+wrong\s+result: \d+, most on SM 5,\s+sub-core 2: \d+ of \d+;\n", r"\n    wrong again in \d+ of 16 launches;\n",
-                 r"\n    lane 7, step \d+, word \d+: 0x\w+ instead of 0x\w+, of operands( +\n? *0x\w{8}|\s+0x\w{8}){5};\n",
-                 r"\n    bits 0x00002000;\n", r"\n    at \d+ MHz, \d+ W, \d+ degrees C\n"):
+    for part in (
+            r"wrong launches in\s+the\s+screen\s+of\s+FP64 units: \d+,\s+most\s+on\s+SM\s+5,\s+sub-core\s+2: \d+ of \d+;\n",
+            r"\n    wrong again in \d+ of 16 launches;\n",
+            r"\n    lane 7, set 1, period 3, step \d+, word \d+: 0x\w+ instead of 0x\w+, of operands( +\n? *0x\w{8}|\s+0x\w{8}){5};\n",
+            r"\n    bits 0x00002000;\n", r"\n    at \d+ MHz, \d+ W, \d+ degrees C\n"):
         check(re.search(part, text), f"{part} is not in\n{text}")
     # Beside the wrong digest stands the one of the healthy GPUs.
     digest = figures["compute.digest.mma_tf32"]["compute.digest.mma_tf32"]

@@ -294,7 +294,8 @@ static void contradictions_are_named(void **state)
 static void confirmations_are_valid(void **state)
 {
     (void)state;
-    static const char *const valid[] = {"2 of 2", "by its cause", "by 2 figures", "by 12 figures"};
+    static const char *const valid[] = {"2 of 2", "by its cause", "by its repetitions",
+                                        "by 2 figures", "by 12 figures"};
     struct inventory inventory;
     struct err err = {0};
     rich_inventory(&inventory);

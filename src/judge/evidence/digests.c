@@ -14,7 +14,7 @@
 
 enum { AGREE_MIN = 3 }; /* GPUs that say what is right, if they are two thirds of all */
 
-/* The driver compiled it. What the host knows does not depend on it. */
+/* The driver compiled it. */
 static const double NO_CODE = -1;
 
 static const char CODE[] = "compute.code";
@@ -123,8 +123,8 @@ static void judge_digests(struct judge *judge, const struct digest_metric *metri
     }
 }
 
-/* GPUs that run the same code, where the host knows the answer. If a GPU that differs from its host
- * has the digest of one that does not, the host is wrong. */
+/* The GPUs of a model, where the host knows the answer, which does not depend on the code. If a GPU
+ * that differs from its host has the digest of one that does not, the host is wrong. */
 static void judge_by_host(struct judge *judge, const struct digest_metric *metric,
                           const struct digest *digests, size_t count)
 {
@@ -141,17 +141,18 @@ static void judge_by_host(struct judge *judge, const struct digest_metric *metri
             continue;
         findings_add_rule(
             judge, digest->gpu, metric->host_metric, known ? EVIDENCE_FAULT : EVIDENCE_HINT,
-            host_is_wrong ? VERDICT_UNKNOWN : VERDICT_FAILING, digest->value,
-            host_is_wrong ? str_format("%s give the result of %zu other GPUs; the CPU of the node "
-                                       "computes another one",
-                                       metric->words, agree)
-            : known       ? str_format("%s: all SMs give another result than the host, with which "
-                                             "%zu of %zu GPUs of its model agree: digest %.0f "
-                                             "instead of %.0f",
-                                       metric->words, agree, count, digest->value, right)
-                          : str_format("%s: all SMs give another result than the host, and no "
-                                             "other GPU shows who is right",
-                                       metric->words));
+            host_is_wrong ? VERDICT_UNKNOWN : VERDICT_FAILING, 1,
+            host_is_wrong
+                ? str_format("%s give the result of the other GPUs (%zu); the CPU of the node "
+                             "computes another one",
+                             metric->words, agree)
+            : known ? str_format("%s: all SMs give another result than the host, with which "
+                                 "%zu of %zu GPUs of its model agree: digest %.0f "
+                                 "instead of %.0f",
+                                 metric->words, agree, count, digest->value, right)
+                    : str_format("%s: all SMs give another result than the host, and no "
+                                 "other GPU shows who is right",
+                                 metric->words));
     }
 }
 
@@ -181,12 +182,14 @@ void stage_digests(struct judge *judge)
     struct digest *digests = mem_array(fleet->count ? fleet->count : 1, sizeof *digests);
     for (size_t m = 0; m < COUNT_OF(digest_metrics); m++)
         for (size_t g = 0; g < fleet->group_count; g++) {
-            size_t count = digests_of(fleet, &fleet->groups[g], &digest_metrics[m], digests);
-            for (size_t i = 0, end; i < count; i = end) {
+            const struct digest_metric *metric = &digest_metrics[m];
+            size_t count = digests_of(fleet, &fleet->groups[g], metric, digests);
+            if (metric->by_host)
+                judge_by_host(judge, metric, digests, count);
+            for (size_t i = 0, end; i < count && !metric->by_host; i = end) {
                 for (end = i + 1; end < count && digests[end].code == digests[i].code;)
                     end++;
-                (digest_metrics[m].by_host ? judge_by_host : judge_digests)(
-                    judge, &digest_metrics[m], digests + i, end - i);
+                judge_digests(judge, metric, digests + i, end - i);
             }
         }
     free(digests);

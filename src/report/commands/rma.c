@@ -537,6 +537,18 @@ static void rma_json_put_findings(struct writer *json, const char *key,
     writer_end(json);
 }
 
+static void rma_json_put_noted(struct writer *json, const struct inventory_gpu *gpu)
+{
+    writer_list(json, "noted", WRITER_BLOCK);
+    for (size_t i = 0; i < gpu->noted_count; i++) {
+        writer_map(json, NULL, WRITER_BLOCK);
+        writer_text(json, "metric", gpu->noted[i].metric);
+        schema_print_facts(json, "notes", &gpu->noted[i].notes);
+        writer_end(json);
+    }
+    writer_end(json);
+}
+
 static void rma_json_put_figures(struct writer *json, const struct rma *rma)
 {
     writer_list(json, "figures", WRITER_BLOCK);
@@ -584,6 +596,7 @@ void rma_put_json(const struct rma *rma, struct strbuf *out_text)
     rma_json_put_findings(&json, "evidence", rma->outlier);
     rma_json_put_findings(&json, "watch", rma->watched);
     rma_json_put_figures(&json, rma);
+    rma_json_put_noted(&json, gpu);
     schema_print_facts(&json, "board", &rma->facts[INVENTORY_BOARD]);
     schema_print_facts(&json, "hardware", &rma->facts[INVENTORY_HARDWARE]);
     schema_print_facts(&json, "config", &rma->facts[INVENTORY_CONFIG]);

@@ -119,11 +119,12 @@ static int validate_confirmation(const struct inventory_evidence *finding, bool 
 {
     const char *confirmed = finding->confirmed;
     if (!(confirmation_is_of_two(confirmed) || confirmation_is_by_figures(confirmed) ||
-          str_equal(confirmed, "by its cause") || str_equal(confirmed, "no")))
+          str_equal(confirmed, "by its cause") || str_equal(confirmed, "by its repetitions") ||
+          str_equal(confirmed, "no")))
         return err_set(
             err, -EINVAL,
             "%.80s: %.80s is confirmed \"%.40s\", expected 2 of 2, 1 of 2, by its cause, "
-            "by N figures or no",
+            "by its repetitions, by N figures or no",
             validate_name_of(gpu), finding->metric, confirmed);
     if (confirmation_is_of_two(confirmed) && !validate_second_value(finding, gpu))
         return err_set(err, -EINVAL,
