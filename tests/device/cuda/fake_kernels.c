@@ -243,7 +243,8 @@ static void run_pause(uint64_t ns, uint64_t *stamps)
 }
 
 /* The screen, in the same way: the host's hash, or one that all SMs have, and another one for each
- * set of operands; with FAKE_CUDA_OTHER not the host's. A word of a warp that is wrong is 8 and its
+ * set of operands; not the host's with FAKE_CUDA_OTHER, or if L1 holds other than
+ * FAKE_CUDA_L1_CHUNKS chunks. A word of a warp that is wrong is 8 and its
  * set instead of 0: in the fourth period the sixth one, of lane 7. */
 static void run_screen(const char *name, unsigned grid, unsigned block,
                        const struct kernel_screen *screen)
@@ -264,6 +265,9 @@ static void run_screen(const char *name, unsigned grid, unsigned block,
     if (!hashes[path] && !screen_host_hash((enum device_screen_path)path, 0, &hashes[path]))
         hashes[path] = 1000 + path;
     uint64_t hash = hashes[path] + 1000 * screen->set + (getenv("FAKE_CUDA_OTHER") ? 7 : 0);
+    const char *l1_chunks = getenv("FAKE_CUDA_L1_CHUNKS");
+    if (l1_chunks && strtoul(l1_chunks, NULL, 10) != screen->l1_chunks)
+        hash++;
     for (unsigned i = 0; i < grid; i++) {
         results[i].sm_id = sm_ids[i];
         for (uint32_t w = 0; w < block / CHECK_LANES; w++)

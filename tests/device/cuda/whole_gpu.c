@@ -342,6 +342,29 @@ static void screens(void **state)
     assert_int_equal(device_screen_path(device, &none, &answer, &err), -EINVAL);
 }
 
+/* A path through L1 reads as much as that holds: other than so much is not what the host expects.
+ */
+static void screen_of_l1(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *capability, *chunks;
+        bool right;
+    } rows[] = {{"90", "32", true}, {"60", "4", true}, {"90", "4", false}};
+    const struct device_screen screen = {DEVICE_SCREEN_L1, 1};
+    struct device_screen_answer answer;
+    struct err err = {0};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        setenv("FAKE_CUDA_CAPABILITY", rows[i].capability, 1);
+        setenv("FAKE_CUDA_L1_CHUNKS", rows[i].chunks, 1);
+        assert_int_equal(device_screen_path(device, &screen, &answer, &err), 0);
+        assert_true(answer.not_as_host == !rows[i].right);
+        device_screen_answer_fini(&answer);
+    }
+    unsetenv("FAKE_CUDA_L1_CHUNKS");
+    unsetenv("FAKE_CUDA_CAPABILITY");
+}
+
 /* The stand-in takes a millisecond for any launch. Wrong is one SM of four. */
 static void pulses(void **state)
 {
