@@ -600,6 +600,7 @@ int main(void)
         cmocka_unit_test(memory_that_is_too_little_is_given_back),
         cmocka_unit_test_setup_teardown(unit_checks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(screens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(screen_of_l1, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pulses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sm_maps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(chases_under_load, set_up, tear_down),
