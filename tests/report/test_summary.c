@@ -299,7 +299,7 @@ static void summary_says_what_matters(void **state)
         "\n  constant_l15   size unsupported\n",
         "\nOutliers:\n  gpu003 0000:01:00.0 GPU-00000001: misconfigured, loss 32.7 %, drain\n",
         "main.bandwidth.read 3051 GB/s, expected 4534 GB/s (-32.7 %): memory clock 1593 MHz,",
-        ": no cause known\n",
+        "(-32.7 %, confirmed by its repetitions): no\n        cause known\n",
         "\nPlaces:\n",
         "\nUnmeasured:\n  gpu003 GPU-00000002: timed_out, no answer in 120 s during l2.size\n",
         "\nTo watch: nothing is to be done:\n  gpu",
