@@ -113,24 +113,25 @@ static void other_than_the_host(void **state)
     }
 }
 
-/* Two GPUs elsewhere with a board part. last: the digest of one of them, the other one's is right.
- */
+static void add_figure(struct world_population *population, const char *metric, double value,
+                       double last)
+{
+    struct world_figure *figure = world_have_figure(population, metric);
+    figure->n = population->gpus;
+    figure->median = value;
+    for (size_t i = 0; i < WORLD_QUANTILES; i++)
+        figure->quantiles[i] = i + 1 < WORLD_QUANTILES ? value : last;
+}
+
+/* Two GPUs elsewhere with a board part. last: the digest of one of them. */
 static void add_elsewhere(struct world_model *model, const char *part, double code, double digest,
                           double last)
 {
     struct world_population *population = world_have_population(model, part);
     population->gpus = 2;
     world_add_word(&population->programs, "0.2.0");
-    struct world_figure *codes = world_have_figure(population, "compute.code");
-    codes->n = 2;
-    codes->median = code;
-    struct world_figure *digests = world_have_figure(population, "compute.digest.half");
-    digests->n = 2;
-    digests->median = digest;
-    for (size_t i = 0; i < WORLD_QUANTILES; i++) {
-        codes->quantiles[i] = code;
-        digests->quantiles[i] = i + 1 < WORLD_QUANTILES ? digest : last;
-    }
+    add_figure(population, "compute.code", code, code);
+    add_figure(population, "compute.digest.half", digest, last);
 }
 
 /* A lone GPU is compared with GPUs elsewhere that run the same code and agree, on any board. */
